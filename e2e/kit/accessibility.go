@@ -19,6 +19,15 @@ func (p *Tab) Press(keys ...string) {
 	}
 }
 
+// Write writes a text where the focus is.
+func (p *Tab) Write(text string) { p.browser.t.Helper(); p.do(map[string]any{"write": text}) }
+
+// Grant grants permissions of the browser, such as "notifications", to the origin of the page.
+func (p *Tab) Grant(permissions ...string) {
+	p.browser.t.Helper()
+	p.do(map[string]any{"grant": permissions})
+}
+
 // Choose chooses files in a field.
 func (p *Tab) Choose(field string, files ...string) {
 	p.browser.t.Helper()
@@ -35,10 +44,11 @@ func (p *Tab) Resize(width, height int) {
 var standards = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"}
 
 // WantAccessible fails the test if the page violates a rule of WCAG 2.2 AA that axe-core knows, with
-// light, dark or forced colors.
+// light, dark or forced colors. Transitions are off meanwhile: their colors do not count.
 func (p *Tab) WantAccessible() {
 	t := p.browser.t
 	t.Helper()
+	p.do(map[string]any{"emulate": map[string]string{"reducedMotion": "reduce"}})
 	for _, media := range []map[string]string{
 		{"colorScheme": "light", "forcedColors": "none"},
 		{"colorScheme": "dark", "forcedColors": "none"},
@@ -56,7 +66,7 @@ func (p *Tab) WantAccessible() {
 			t.Errorf("%v: %s: %s\n%s", media, v.ID, v.Help, strings.Join(v.Nodes, "\n"))
 		}
 	}
-	p.do(map[string]any{"emulate": map[string]string{"colorScheme": "light", "forcedColors": "none"}})
+	p.do(map[string]any{"emulate": map[string]string{"colorScheme": "light", "forcedColors": "none", "reducedMotion": "no-preference"}})
 }
 
 // WantAria compares what a screen reader finds in an element with testdata/aria/<name>.yaml. Texts

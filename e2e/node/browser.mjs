@@ -10,6 +10,8 @@
 //        {reload: true}   {type: text, into: selector}   {click: selector}
 //        {await: selector, has?: text, gone?: boolean}   {evaluate: expression}
 //        {press: keys}  presses keys, such as "Control+Enter", where the focus is
+//        {write: text}  writes a text where the focus is
+//        {grant: [permissions]}  grants permissions, such as "notifications", to the origin of the page
 //        {files: [paths], into: selector}  chooses files in a field
 //        {emulate: {colorScheme?, forcedColors?, reducedMotion?}}   {width, height}  resizes the page
 //        {axe: [tags]}  the value has the violations of the rules of axe-core with these tags
@@ -84,6 +86,8 @@ async function test({ test: path, url, ...tab }) {
 async function violations(page, tags) {
   await page.evaluate(axe);
   return page.evaluate(async (values) => {
+    // Colors follow emulated media with the next frame.
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
     // A change of the color scheme begins transitions, in which colors have no contrast.
     const ending = document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity);
     await Promise.allSettled(ending.map(({ finished }) => finished));
@@ -108,6 +112,8 @@ async function execute(command) {
   if (command.reload) await reload(page, timeout);
   if (command.type !== undefined) await page.locator(command.into).first().fill(command.type, { timeout });
   if (command.press) await page.keyboard.press(command.press);
+  if (command.write !== undefined) await page.keyboard.insertText(command.write);
+  if (command.grant) await page.context().grantPermissions(command.grant, { origin: new URL(page.url()).origin });
   if (command.files) await page.locator(command.into).first().setInputFiles(command.files, { timeout });
   if (command.emulate) await page.emulateMedia(command.emulate);
   if (command.width) await page.setViewportSize({ width: command.width, height: command.height });

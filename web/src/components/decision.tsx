@@ -5,7 +5,7 @@ import { announce } from "./announcer";
 import { Button } from "./button";
 import { Choice } from "./choice";
 import { EditForm, RejectForm } from "./decision_forms";
-import { recordedIn, Refused, Taken } from "./decision_outcome";
+import { Overtaken, recordedIn, Refused, Taken } from "./decision_outcome";
 import { type Decidable, decidedText, isLimit, isQuestion } from "./decision_text";
 import { Problem } from "./problem";
 import { SchemaForm } from "./schema_form";
@@ -42,7 +42,8 @@ export function Decision({ approval, isOpen = true, decide, hasShortcuts = false
   });
   const problem = sent.error instanceof ProblemError && sent.error.status === 422 ? <Problem error={sent.error} /> : undefined;
   const isSettled = sent.isSuccess && !sent.data.missing || recordedIn(sent.error) !== undefined && (sent.error as ProblemError).code !== "other_edit";
-  const form = { isPending: sent.isPending, onCancel: () => setPanel("none"), problem };
+  const isOvertaken = !isOpen && !sent.isPending && !isSettled && panel !== "none";
+  const form = { isPending: sent.isPending || isOvertaken, onCancel: () => setPanel("none"), problem };
   const open = (next: Panel) => {
     sent.reset();
     setPanel(next);
@@ -55,10 +56,11 @@ export function Decision({ approval, isOpen = true, decide, hasShortcuts = false
       {sent.isError && problem === undefined && (
         <Refused error={sent.error} wanted={sent.variables} args={approval.args} onVote={(args) => sent.mutate({ decision: "edit", args })} />
       )}
-      {isOpen && !isSettled && panel === "reject" && (
+      {isOvertaken && <Overtaken decision={approval.decisions?.at(-1)} />}
+      {!isSettled && panel === "reject" && (
         <RejectForm {...form} label={label} onReject={(reason) => sent.mutate({ decision: "reject", ...(reason !== "" && { reason }) })} />
       )}
-      {isOpen && !isSettled && panel === "edit" && <EditForm {...form} args={approval.args} onEdit={(args) => sent.mutate({ decision: "edit", args })} />}
+      {!isSettled && panel === "edit" && <EditForm {...form} args={approval.args} onEdit={(args) => sent.mutate({ decision: "edit", args })} />}
       {isOpen && !isSettled && panel === "none" && (isQuestion(approval) ? <Answer {...choices} problem={problem} /> : <Choices {...choices} />)}
     </div>
   );

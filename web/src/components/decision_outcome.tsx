@@ -1,7 +1,7 @@
-import { type Accepted, AnsweredError, type Decision, ProblemError, type RecordedDecision } from "@perdure/client";
+import { type Accepted, AnsweredError, type Decision, ProblemError, type RecordedDecision, type Vote } from "@perdure/client";
 import { Button } from "./button";
 import { ArgumentsDiff } from "./decision_diff";
-import { decidedText, personText } from "./decision_text";
+import { personText, verdictText } from "./decision_text";
 import { JSONView } from "./json_view";
 import { Problem } from "./problem";
 import { safeText } from "./safe_text";
@@ -16,15 +16,25 @@ export function Taken({ accepted }: { accepted: Accepted }) {
     return <p>Your vote counts. {missing === 1 ? "One more person" : `${missing} more people`} must vote for the same arguments.</p>;
   }
   if (repeated && recorded) return <Recorded recorded={recorded} note="Your decision is the same." />;
-  return <p>You {decidedText(decision)} it.</p>;
+  return <p>You {verdictText(decision)}.</p>;
+}
+
+/** Tells that others have decided while the caller was entering something. */
+export function Overtaken({ decision }: { decision: Vote | undefined }) {
+  const note = "What you entered is still here.";
+  return (
+    <div className={styles.conflict} role="alert">
+      {decision === undefined ? <p>It was decided in the meantime. {note}</p> : <Recorded recorded={decision} note={note} />}
+    </div>
+  );
 }
 
 /** Tells who has decided what, and when. */
-export function Recorded({ recorded, note }: { recorded: RecordedDecision; note?: string }) {
+export function Recorded({ recorded, note }: { recorded: Omit<RecordedDecision, "id">; note?: string }) {
   const { decision, by, at, reason } = recorded;
   return (
     <p>
-      {decision === "expire" ? "It has expired" : <><strong>{safeText(personText(by))}</strong> {decidedText(decision)} it</>}
+      {decision === "expire" ? "It has expired" : <><strong>{safeText(personText(by))}</strong> {verdictText(decision)}</>}
       {at !== undefined && <> <Time at={at} /></>}
       {reason ? <>: “{safeText(reason)}”</> : "."} {note}
     </p>

@@ -22,6 +22,9 @@ const pastTense: Record<string, string> = {
 /** Returns what has happened to an approval by its decision, such as "rejected". */
 export const decidedText = (decision: string): string => pastTense[decision] ?? decision;
 
+/** Returns what a person has done with a decision, such as "rejected it". */
+export const verdictText = (decision: string): string => (decision === "edit" ? "approved it with changes" : `${decidedText(decision)} it`);
+
 /** The color and the icon of a decision, as a value of Status. */
 export const decidedStatus = (decision: string): string =>
   decision === "approve" || decision === "edit" || decision === "answer" ? "approved" : decision === "reject" ? "rejected" : decision === "expire" ? "expired" : "cancelled";

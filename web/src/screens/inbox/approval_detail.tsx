@@ -1,7 +1,7 @@
 import type { Approval, Decision as DecisionValue } from "@perdure/client";
 import { useInbox } from "@perdure/client/react";
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useState } from "react";
 import { Countdown } from "../../components/countdown";
 import { Arguments } from "../../components/decision_arguments";
 import { Decision } from "../../components/decision";
@@ -32,16 +32,25 @@ export interface ApprovalDetailProps {
 
 /** Everything about one approval, and its decision. */
 export function ApprovalDetail({ shown, ...rest }: ApprovalDetailProps) {
-  const { approval, isOpen, isLoading, error } = shown;
+  const { approval, isOpen, isLoading, isReadable, error } = shown;
   if (isLoading) return <Loading />;
   if (approval === undefined) return <div className={styles.problem}><Problem error={error ?? new Error("The approval is unknown.")} /></div>;
-  return <Detail key={approval.id} approval={approval} isOpen={isOpen} {...rest} />;
+  return <Detail key={approval.id} approval={approval} isOpen={isOpen} isReadable={isReadable} {...rest} />;
 }
 
-function Detail({ approval, isOpen, isMine, hasShortcuts }: { approval: Approval; isOpen: boolean; isMine: boolean; hasShortcuts: boolean }) {
+interface DetailProps {
+  approval: Approval;
+  isOpen: boolean;
+  isReadable: boolean | undefined;
+  isMine: boolean;
+  hasShortcuts: boolean;
+}
+
+function Detail({ approval, isOpen, isReadable, isMine, hasShortcuts }: DetailProps) {
   const { store } = useInbox(useClient());
   const queries = useQueryClient();
-  const wasOpen = useRef(isOpen);
+  const [wasOpen, setWasOpen] = useState(isOpen);
+  if (isOpen && !wasOpen) setWasOpen(true);
   const decide = async (decision: DecisionValue) => {
     try {
       return await store.decide(approval, decision);
@@ -49,9 +58,6 @@ function Detail({ approval, isOpen, isMine, hasShortcuts }: { approval: Approval
       void queries.invalidateQueries({ queryKey: ["approval", approval.threadId, approval.id] });
     }
   };
-  useEffect(() => {
-    wasOpen.current ||= isOpen;
-  }, [isOpen]);
   return (
     <div className={styles.detail}>
       <Heading approval={approval} isOpen={isOpen} />
@@ -59,14 +65,14 @@ function Detail({ approval, isOpen, isMine, hasShortcuts }: { approval: Approval
         <div className={styles.main}>
           {!isOpen && <DecisionRecord approval={approval} />}
           {!isQuestion(approval) && <section aria-label="Call"><Arguments value={approval.args} isTruncated={approval.argsTruncated} /></section>}
-          {(isOpen || wasOpen.current) && (
+          {wasOpen && (
             <div className={styles.decide}>
               {isOpen && !isMine && <p className="muted">This is not assigned to you: you have voted already, or other people decide it.</p>}
               <Decision approval={approval} isOpen={isOpen} decide={decide} hasShortcuts={hasShortcuts} />
             </div>
           )}
           {isOpen && <Votes approval={approval} />}
-          <Conversation approval={approval} />
+          <Conversation approval={approval} isReadable={isReadable} />
         </div>
         <div className={styles.aside}>
           <Facts approval={approval} isOpen={isOpen} />

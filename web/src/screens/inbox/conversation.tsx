@@ -14,27 +14,32 @@ const shownMessages = 8;
 const longestResult = 400;
 
 /** The last messages of the conversation, live: an approver sees what led to the call, and what the agent does after the decision. */
-export function Conversation({ approval: { threadId, agent, toolCallId } }: { approval: Approval }) {
-  const options = useMemo(() => ({ threadId, agent }), [threadId, agent]);
-  const { messages, connection, connectionError } = useThread(useClient(), options);
-  const shown = messages.slice(-shownMessages);
-  const isUnreadable = connection === "closed" && messages.length === 0;
+export function Conversation({ approval, isReadable }: { approval: Approval; isReadable: boolean | undefined }) {
   return (
     <section aria-label="Conversation" className={styles.conversation}>
       <header className={styles.header}>
         <h3>Conversation</h3>
-        {!isUnreadable && <Link href={paths.thread(threadId)}>Open the thread</Link>}
+        {isReadable && <Link href={paths.thread(approval.threadId)}>Open the thread</Link>}
       </header>
-      {isUnreadable && <p className="muted">{noAccess(connectionError?.code)}</p>}
-      {!isUnreadable && shown.length === 0 && <p className="muted">Loading …</p>}
-      {messages.length > shown.length && <p className={styles.earlier}>{messages.length - shown.length} earlier messages</p>}
-      {shown.map((message) => <Entry key={message.id} message={message} toolCallId={toolCallId} />)}
+      {isReadable === undefined && <p className="muted">Loading …</p>}
+      {isReadable === false && <p className="muted">You may decide, but not read the thread. Its owner can share it with you.</p>}
+      {isReadable && <Messages approval={approval} />}
     </section>
   );
 }
 
-const noAccess = (code = "") =>
-  code === "forbidden" || code === "unknown_thread" ? "You may decide, but not read the thread. Its owner can share it with you." : "The conversation cannot be read now.";
+function Messages({ approval: { threadId, agent, toolCallId } }: { approval: Approval }) {
+  const options = useMemo(() => ({ threadId, agent }), [threadId, agent]);
+  const { messages, connection } = useThread(useClient(), options);
+  const shown = messages.slice(-shownMessages);
+  return (
+    <>
+      {shown.length === 0 && <p className="muted">{connection === "closed" ? "The conversation cannot be read now." : "Loading …"}</p>}
+      {messages.length > shown.length && <p className={styles.earlier}>{messages.length - shown.length} earlier messages</p>}
+      {shown.map((message) => <Entry key={message.id} message={message} toolCallId={toolCallId} />)}
+    </>
+  );
+}
 
 const Entry = memo(function Entry({ message, toolCallId }: { message: Message; toolCallId: string }) {
   const text = textOf(message);

@@ -1,7 +1,7 @@
 import type { Approval, Vote } from "@perdure/client";
 import { Fragment } from "react";
 import { ArgumentsDiff } from "../../components/decision_diff";
-import { decidedText, personText } from "../../components/decision_text";
+import { decidedText, personText, verdictText } from "../../components/decision_text";
 import { JSONView } from "../../components/json_view";
 import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
@@ -14,7 +14,7 @@ export function DecisionRecord({ approval }: { approval: Approval }) {
   return (
     <section aria-label="Recorded decision" className={styles.record}>
       <p className={styles.verdict}>
-        {last.decision === "expire" ? <strong>It has expired</strong> : <span><strong>{safeText(personText(last.by))}</strong> {decidedText(last.decision)} it</span>}
+        {last.decision === "expire" ? <strong>It has expired</strong> : <span><strong>{safeText(personText(last.by))}</strong> {verdictText(last.decision)}</span>}
         <span className="muted"><Time at={last.at} />{channelText(last)}</span>
       </p>
       {last.reason && <blockquote className={styles.reason}>{safeText(last.reason)}</blockquote>}

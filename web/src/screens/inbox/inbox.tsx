@@ -20,7 +20,7 @@ import { toggleNotifications, useNotificationState } from "./notifications";
 import { useApproval, useApprovals, withCurrent } from "./use_approvals";
 import { useInboxAddress } from "./use_inbox_address";
 import { useMine } from "./use_mine";
-import { useSteps } from "./use_steps";
+import { focusedApproval, useSteps } from "./use_steps";
 import { Views } from "./views";
 import styles from "./inbox.module.css";
 
@@ -44,7 +44,7 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
     { keys: "j", label: "Next approval", run: () => step(1) },
     { keys: "k", label: "Previous approval", run: () => step(-1) },
     { keys: "Enter", label: "Open the approval", run: () => undefined }, // the key of a link
-    { keys: "x", label: "Select the approval", run: () => selection.toggle(current) },
+    { keys: "x", label: "Select the approval", run: () => selection.toggle(current || focusedApproval() || "") },
     { keys: "A", label: "Approve the selected ones", run: () => decideAll("approve") },
     { keys: "R", label: "Reject the selected ones", run: () => decideAll("reject") },
     { keys: "n", label: "Turn notifications on or off", run: () => void changeNotifications() },

@@ -1,9 +1,10 @@
 import { type Approval, ProblemError } from "@perdure/client";
 import { useInbox } from "@perdure/client/react";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { useClient } from "../../session";
 import { type Filter, orderOf, select } from "./inbox_filter";
+import { useReadable } from "./use_readable";
 
 /** The approvals of a list. */
 export interface ApprovalList {
@@ -59,6 +60,8 @@ export interface ShownApproval {
   /** Whether it waits for a decision. */
   isOpen: boolean;
   isLoading: boolean;
+  /** Whether the caller may read its thread, if that is known. */
+  isReadable: boolean | undefined;
   error?: unknown;
 }
 
@@ -67,21 +70,27 @@ export function useApproval(thread: string, id: string): ShownApproval {
   const client = useClient();
   const { approvals } = useInbox(client);
   const open = approvals.find((approval) => approval.id === id);
+  // The audit has a decision a moment after the inbox has removed the approval.
+  const [lastOpen, setLastOpen] = useState<Approval>();
+  if (open !== undefined && open !== lastOpen) setLastOpen(open);
+  const wasOpen = lastOpen?.id === id;
+  const isReadable = useReadable(thread);
   const audit = useQuery<Approval>({
     // A vote or an escalation has an event in the audit.
     queryKey: ["approval", thread, id, open && `${open.escalations} ${open.decisions.map(({ digest }) => digest)}`],
-    queryFn: ({ signal }) => findApproval(client, thread, id, signal),
+    queryFn: ({ signal }) => findApproval(client, isReadable === true, thread, id, signal),
     placeholderData: (previous) => (previous?.id === id ? previous : undefined),
-    // The audit has a decision a moment after the inbox.
-    refetchInterval: ({ state }) => (open !== undefined ? 15_000 : state.data?.status === "open" ? 1_000 : false),
-    enabled: id !== "",
+    refetchInterval: ({ state: { data } }) => (open !== undefined ? 15_000 : data?.status === "open" || (wasOpen && data === undefined) ? 500 : false),
+    enabled: id !== "" && isReadable !== undefined && (isReadable || open === undefined),
   });
   const known = audit.data;
-  const approval = open === undefined ? known : known?.events === undefined ? open : { ...open, events: known.events };
+  const current = open ?? known ?? (wasOpen ? lastOpen : undefined);
+  const approval = current && known?.events ? { ...current, events: known.events } : current;
   return {
     approval,
-    isOpen: open !== undefined || known?.status === "open",
-    isLoading: audit.isLoading && approval === undefined,
+    isOpen: open !== undefined || (known?.status === "open" && !wasOpen),
+    isLoading: audit.isPending && approval === undefined,
+    isReadable,
     error: approval === undefined ? (audit.error ?? undefined) : undefined,
   };
 }
@@ -89,15 +98,11 @@ export function useApproval(thread: string, id: string): ShownApproval {
 type Client = ReturnType<typeof useClient>;
 
 // Approvers that may not read the thread find the approval in the list of decided ones.
-async function findApproval(client: Client, thread: string, id: string, signal: AbortSignal): Promise<Approval> {
-  try {
-    for await (const approval of client.audit(thread, {}, { signal })) if (approval.id === id) return approval;
-  } catch (error) {
-    if (!(error instanceof ProblemError) || (error.status !== 403 && error.status !== 404)) throw error;
-    for await (const approval of client.approvals({ status: "decided", thread }, { signal })) if (approval.id === id) return approval;
-    throw error;
-  }
-  throw new ProblemError({ status: 404, code: "unknown_approval", detail: "The thread has no such approval." });
+async function findApproval(client: Client, isReadable: boolean, thread: string, id: string, signal: AbortSignal): Promise<Approval> {
+  const source = isReadable ? client.audit(thread, {}, { signal }) : client.approvals({ status: "decided", thread }, { signal });
+  for await (const approval of source) if (approval.id === id) return approval;
+  const detail = isReadable ? "The thread has no such approval." : "You may not read the thread, and are no approver of it.";
+  throw new ProblemError({ status: 404, code: "unknown_approval", detail });
 }
 
 /** Returns the list with the current approval in its place, so that it stays where it is when it is decided. */

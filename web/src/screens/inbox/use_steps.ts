@@ -16,6 +16,7 @@ export function useSteps(approvals: readonly Approval[], current: string, open: 
   };
 }
 
-const focusedApproval = (): string | undefined => (document.activeElement as HTMLElement | null)?.dataset.approval;
+/** Returns the ID of the approval whose row has the focus. */
+export const focusedApproval = (): string | undefined => (document.activeElement as HTMLElement | null)?.dataset.approval;
 
 const isNarrow = (): boolean => window.matchMedia("(max-width: 860px)").matches;

@@ -1,0 +1,292 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// desk is an agent whose calculations people of finance approve.
+const desk = `
+name: desk
+model: scripted/desk
+tools: [calculate, ask_user]
+approvals:
+  - {tools: [calculate], approvers: [role:finance], expires: 2h}
+---
+kind: script
+name: desk
+turns:
+  - when: Ask me
+    steps: [{calls: [{tool: ask_user, arguments: {question: "Which color?"}}]}, {say: "{ask_user}"}]
+  - when: Work out (?P<sum>\S+)
+    steps: [{calls: [{tool: calculate, arguments: {expression: "{sum}"}}]}, {say: "It is {calculate}."}]
+`
+
+// office is a process with the agent desk. Its users are ada, who starts runs, and alice and bob of
+// finance. Only bob, who is an administrator too, may read the threads.
+type office struct {
+	*kit.Perdure
+	t *testing.T
+}
+
+func openOffice(t *testing.T) office {
+	t.Helper()
+	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
+	p.Agents = t.TempDir()
+	keys := filepath.Join(t.TempDir(), "keys.yaml")
+	listed := "keys:\n"
+	for subject, roles := range map[string]string{"ada": "", "alice": "finance", "bob": "finance, perdure-platform-admin"} {
+		listed += fmt.Sprintf("  - {key: %s, tenant: default, subject: %s, roles: [%s]}\n", keyOf(subject), subject, roles)
+	}
+	for file, text := range map[string]string{keys: listed, filepath.Join(p.Agents, "desk.yaml"): desk} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Env = []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}
+	p.InspectAtEnd(t)
+	p.Start(t)
+	return office{p, t}
+}
+
+func keyOf(subject string) string { return "the-secret-key-of-" + subject }
+
+// request has ada ask the agent, and returns the path of the approval in the API, without /v1.
+func (o office) request(thread, prompt string) string {
+	o.t.Helper()
+	in := kit.NewInput(prompt)
+	in.ThreadID = thread
+	o.Threads.Add(thread)
+	//nolint:bodyclose // WantEvents closes it
+	events := kit.WantEvents(o.t, o.RequestAs(o.t, keyOf("ada"), http.MethodPost, "/v1/agents/desk/runs", in))
+	return "/threads/" + thread + "/approvals/" + kit.InterruptsOf(o.t, events)[0].ID
+}
+
+// decide decides an approval over the API.
+func (o office) decide(as, approval, decision string) {
+	o.t.Helper()
+	//nolint:bodyclose // RequestAs closes it
+	if resp := o.RequestAs(o.t, keyOf(as), http.MethodPost, "/v1"+approval, map[string]string{"decision": decision}); resp.StatusCode != http.StatusOK {
+		o.t.Fatalf("%s decides %s: %s, want %d", as, approval, resp.Status, http.StatusOK)
+	}
+}
+
+// wantDecision compares the decision in the audit of a thread.
+func (o office) wantDecision(approval, want string) {
+	o.t.Helper()
+	thread, _, _ := strings.Cut(approval, "/approvals/")
+	//nolint:bodyclose // RequestAs closes it
+	resp := o.RequestAs(o.t, keyOf("bob"), http.MethodGet, "/v1"+thread+"/approvals", nil)
+	var audit struct {
+		Items []struct {
+			Decisions []struct {
+				Decision string
+				Args     map[string]string
+				Reason   string
+			}
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&audit); err != nil || len(audit.Items) != 1 || len(audit.Items[0].Decisions) != 1 {
+		o.t.Fatalf("audit of %s: got %+v (%v), want one decision", thread, audit, err)
+	}
+	if d := audit.Items[0].Decisions[0]; fmt.Sprintf("%s %v %q", d.Decision, d.Args, d.Reason) != want {
+		o.t.Errorf("decision of %s = %+v, want %s", thread, d, want)
+	}
+}
+
+// page returns the path of an approval in the console.
+func page(approval string) string {
+	return "/console/inbox" + strings.Replace(strings.TrimPrefix(approval, "/threads"), "/approvals", "", 1)
+}
+
+// signIn opens a page of the console in a new profile, as a user.
+func (o office) signIn(as, path string) *kit.Tab {
+	o.t.Helper()
+	tab := kit.OpenTab(o.t, o.URL(path), "403 (Forbidden)") // for a thread that the user may not read
+	tab.Type("input[type=password]", keyOf(as))
+	tab.Press("Enter")
+	tab.Await("nav", "Inbox")
+	return tab
+}
+
+// TestInbox: alice decides three approvals by keys alone. Two people decide at once, one by one and
+// in bulk, and the second one sees who has decided what. A decided approval has its own page. A
+// notification opens its approval.
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	approvals := make([]string, 7)
+	for i := range approvals {
+		approvals[i] = o.request(fmt.Sprint("thread-", i), fmt.Sprintf("Work out 1+%d", i))
+	}
+	question := o.request("thread-question", "Ask me")
+
+	alice := o.signIn("alice", "/console/inbox?assignee=me")
+	o.triage(alice, approvals)
+	bob := o.signIn("bob", page(approvals[3]))
+	o.collide(bob, approvals[3:5])
+	o.decideAll(bob, approvals[5:7])
+	o.answer(bob, question)
+	o.notify(bob)
+
+	alice.Evaluate("history.pushState(null, '', '"+page(approvals[2])+"')", nil)
+	alice.Reload()
+	alice.Await("[aria-label='Recorded decision']", "alice rejected it")
+	alice.Await("blockquote", "Too much")
+	alice.Await("[aria-label=Conversation]", "You may decide, but not read the thread")
+	alice.WantAccessible()
+}
+
+// triage approves the first approval, edits the second one and rejects the third one, without a
+// pointer.
+func (o office) triage(tab *kit.Tab, approvals []string) {
+	t := o.t
+	t.Helper()
+	tab.Await("li", "expression: 1+6")
+	tab.Press("j")
+	tab.Await("h2", "calculate")
+	tab.WantAccessible()
+	tab.Press("a")
+	tab.Await("[aria-label='Recorded decision']", "alice approved it")
+	tab.Press("j", "e")
+	tab.Await("text=Edited arguments", "")
+	tab.Press("Control+a")
+	tab.Write(`{"expression": `)
+	tab.Await("text=This is not JSON", "")
+	tab.Write(`"40+2"}`)
+	tab.Await("del", "1+1")
+	tab.Await("ins", "40+2")
+	tab.WantAccessible()
+	tab.Press("Control+Enter")
+	tab.Await("[aria-label='Recorded decision']", "alice approved it with changes")
+	tab.Press("j", "r")
+	tab.Await("label", "Reason")
+	tab.Write("Too much")
+	tab.WantAccessible()
+	tab.Press("Enter")
+	tab.Await("[aria-label='Recorded decision']", "alice rejected it")
+	for i, want := range []string{`approve map[] ""`, `edit map[expression:40+2] ""`, `reject map[] "Too much"`} {
+		o.wantDecision(approvals[i], want)
+	}
+}
+
+// collide decides// collide decides what another person decides at the same time: while this person enters a reason,
+// and just before the decision arrives.
+func (o office) collide(tab *kit.Tab, approvals []string) {
+	t := o.t
+	t.Helper()
+	tab.Await("h2", "calculate")
+	tab.Press("r")
+	tab.Await("label", "Reason")
+	tab.Write("Wait for the invoice")
+	o.decide("alice", approvals[0], "approve")
+	tab.Await("[role=alert]", "alice approved it")
+	tab.Press("Escape", "j")
+	tab.Await("a[aria-current=true]", "1+4")
+	// The page has not heard of alice's decision when it sends the one of bob.
+	tab.Evaluate(fmt.Sprintf(`{
+		const send = WebSocket.prototype.send;
+		WebSocket.prototype.send = function (data) {
+			if (String(data).includes('"reject"')) {
+				WebSocket.prototype.send = send;
+				const request = new XMLHttpRequest();
+				request.open("POST", "/v1%s", false);
+				request.setRequestHeader("Authorization", "Bearer %s");
+				request.setRequestHeader("Content-Type", "application/json");
+				request.send('{"decision": "approve"}');
+			}
+			return send.call(this, data);
+		};
+	}`, approvals[1], keyOf("alice")), nil)
+	tab.Press("r")
+	tab.Await("label", "Reason")
+	tab.Write("No invoice")
+	tab.Press("Enter")
+	tab.Await("[role=alert]", "alice approved it")
+	tab.Await("[role=alert]", "changed nothing")
+	tab.Click("summary >> text=What you entered")
+	tab.Await("details", "No invoice")
+	tab.WantAccessible()
+}
+
+// decideAll decides two approvals in bulk, of which alice has decided the first one.
+func (o office) decideAll(tab *kit.Tab, approvals []string) {
+	t := o.t
+	t.Helper()
+	tab.Press("j", "x", "j", "x")
+	tab.Await("[role=toolbar]", "2 selected")
+	tab.Press("A")
+	tab.Await("[role=dialog]", "Approve 2 calls?")
+	tab.WantAccessible()
+	o.decide("alice", approvals[0], "reject")
+	tab.Press("Enter")
+	tab.Await("[role=dialog] tr", "alice")
+	text := tab.Await("[role=dialog] h2", "Results")
+	for _, want := range []string{"rejected before, so yours changed nothing: alice", "approved"} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("results of the batch: got\n%s\nwant %q", text, want)
+		}
+	}
+	tab.WantAccessible()
+	tab.Press("Enter")
+	tab.AwaitGone("[role=dialog]")
+}
+
+// answer answers a question.
+func (o office) answer(tab *kit.Tab, question string) {
+	o.t.Helper()
+	tab.Press("j")
+	tab.Await("h2", "Which color?")
+	tab.Press("a")
+	tab.Write("blue")
+	tab.WantAccessible()
+	tab.Press("Enter")
+	tab.Await("[aria-label='Recorded decision']", "bob answered it")
+}
+
+// notify turns notifications on. A new approval notifies while the page is hidden, and a click on
+// the notification opens it.
+func (o office) notify(tab *kit.Tab) {
+	t := o.t
+	t.Helper()
+	tab.Grant("notifications")
+	tab.Press("n")
+	tab.Await("button[aria-pressed=true]", "Notifications on")
+	tab.Evaluate(`{
+		window.shown = [];
+		window.Notification = class extends Notification { constructor(...all) { super(...all); window.shown.push(this); } };
+		Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
+	}`, nil)
+	approval := o.request("thread-new", "Work out 7*6")
+	var shown string
+	tab.Evaluate(`new Promise((resolve) => {
+		const timer = setInterval(() => {
+			if (window.shown.length === 0) return;
+			clearInterval(timer);
+			const [{ title, body }] = window.shown;
+			window.shown[0].onclick();
+			resolve(title + " " + body + " " + document.title);
+		}, 20);
+	})`, &shown)
+	if want := "calculate expression: 7*6 (1) Inbox · Perdure"; shown != want {
+		t.Errorf("notification and title: got %q, want %q", shown, want)
+	}
+	tab.Await("a[aria-current=true]", "7*6")
+	var path string
+	if tab.Evaluate("location.pathname", &path); path != page(approval) {
+		t.Errorf("the notification opens %s, want %s", path, page(approval))
+	}
+	tab.Await("[aria-label=Conversation]", "this call")
+	tab.Await("[aria-label=History]", "Opened")
+	// What shows the time differs between runs.
+	tab.Evaluate(`document.querySelectorAll("main time").forEach((time) => (time.textContent = "then"))`, nil)
+	tab.WantAria("main", "inbox", path[strings.LastIndex(path, "/")+1:], "int_…")
+	o.decide("alice", approval, "reject") // so that the thread ends
+}

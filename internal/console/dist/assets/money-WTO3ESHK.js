@@ -1,0 +1,1 @@
+function e({amount:e,currency:t}){let n=Math.abs(e)>=1||e===0?{maximumFractionDigits:2}:{maximumSignificantDigits:2};return e.toLocaleString(void 0,t===void 0?n:{style:`currency`,currency:t,...n,minimumFractionDigits:0})}export{e as t};
