@@ -75,8 +75,7 @@ function Name({ span }: { span: Span }) {
   return (
     <>
       <span className={`truncate ${styles.title}`}>
-        {safeText(span.name)}
-        <span className="visually-hidden">, {kindNames[span.kind]}, {span.status}</span>
+        {safeText(span.name)} <span className="visually-hidden">{kindNames[span.kind]}, {span.status}</span>
       </span>
       {StatusIcon && <span className={styles.status} data-status={span.status}><StatusIcon /></span>}
       {attempts > 1 && (
