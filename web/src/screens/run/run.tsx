@@ -18,10 +18,7 @@ import { causeOf, type Span, type Trace, type Tree, treeOf } from "./trace";
 import { useTrace } from "./trace_feed";
 import styles from "./run.module.css";
 
-type Graph = React.ComponentType<{ thread: string; run: string; trace: Trace }>;
-const graphs = import.meta.glob<{ default: Graph }>("./graph.tsx");
-const loadGraph = graphs["./graph.tsx"];
-const PipelineGraph = loadGraph && lazy(loadGraph);
+const PipelineGraph = lazy(() => import("./graph"));
 
 /** A run: its timeline, its events, and why it failed. */
 export default function Run({ thread, run }: { thread: string; run: string }) {
@@ -53,7 +50,7 @@ function TracedRun({ trace }: { trace: Trace }) {
   const isPipeline = trace.spans.some(({ kind }) => kind === "step");
   const tabs = [
     { id: "", label: "Timeline" },
-    ...(isPipeline && PipelineGraph ? [{ id: "graph", label: "Graph" }] : []),
+    ...(isPipeline ? [{ id: "graph", label: "Graph" }] : []),
     { id: "events", label: "Events" },
     { id: "content", label: "Input and output" },
   ];
@@ -69,7 +66,7 @@ function TracedRun({ trace }: { trace: Trace }) {
       <TabLinks label="Parts of the run" tabs={tabs.map(({ id, label }) => ({ label, href: hrefOf(trace, id, selected), isCurrent: id === current.id }))} />
       <div className={styles.body}>
         {current.id === "" && <Spans {...{ trace, tree, selected, select }} />}
-        {current.id === "graph" && PipelineGraph && (
+        {current.id === "graph" && (
           <Suspense fallback={<Loading />}>
             <PipelineGraph thread={trace.threadId} run={trace.runId} trace={trace} />
           </Suspense>

@@ -1,11 +1,10 @@
-import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { ExternalIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
 import { Duration, Time } from "../../components/time";
 import { paths } from "../../paths";
-import { requestJSON } from "../../session";
+import { settings } from "../../settings";
 import { moneyText } from "../../components/money";
 import styles from "./run_facts.module.css";
 import { useRuns } from "./run_trail";
@@ -43,19 +42,10 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-/** What the server knows about tools of the operator (GET /v1/console). */
-interface ConsoleLinks {
-  temporalUrl?: string;
-  traceUrl?: string;
-}
-
-function Links({ trace }: { trace: Trace }) {
-  const { data } = useQuery({ queryKey: ["console"], queryFn: () => requestJSON<ConsoleLinks>("/v1/console"), staleTime: Infinity });
-  const { threadId, runId, workflowId, traceId }: Trace & { workflowId?: string; traceId?: string } = trace;
-  const values = { threadId, runId, workflowId, traceId };
+function Links({ trace: { threadId, runId, workflowId } }: { trace: Trace }) {
   const links = [
-    { label: "Temporal", url: filled(data?.temporalUrl, values) },
-    { label: "Trace", url: filled(data?.traceUrl, values) },
+    { label: "Temporal", url: filled(settings.workflowUrl, { workflowId }) },
+    { label: "Trace", url: filled(settings.traceUrl, { threadId, runId }) },
   ].filter(({ url }) => url !== undefined);
   if (links.length === 0) return null;
   return (

@@ -13,10 +13,10 @@ export const TimeAxis = memo(function TimeAxis({ scale }: { scale: TimeScale }) 
         <span role="columnheader" className={styles.column}>Span</span>
         <span role="columnheader" className={`${styles.column} ${styles.duration}`}>Duration</span>
         <span role="columnheader" className={`${styles.column} ${styles.axis}`} aria-label="Time">
-          {scale.ticks.map(({ at, label }) => <span key={`${at} ${label}`} className={styles.tick} style={{ insetInlineStart: percent(at) }}>{label}</span>)}
+          {scale.ticks.map(({ at, label }) => <span key={`${at} ${label}`} aria-hidden="true" className={styles.tick} style={{ insetInlineStart: percent(at) }}>{label}</span>)}
           {scale.sections.map(({ isGap, start, end, from, to }) =>
             isGap && end - start > 0.02 ? (
-              <span key={from} className={styles.gapLabel} style={{ insetInlineStart: percent(start), width: percent(end - start) }} title={`${durationText(to - from)} of waiting, compressed`} />
+              <span key={from} aria-hidden="true" className={styles.gapLabel} style={{ insetInlineStart: percent(start), width: percent(end - start) }} title={`${durationText(to - from)} of waiting, compressed`} />
             ) : null,
           )}
         </span>

@@ -74,8 +74,9 @@ function Name({ span }: { span: Span }) {
   const attempts = span.retry?.attempt ?? span.attempts?.length ?? 1;
   return (
     <>
-      <span className={`truncate ${styles.title}`}>{safeText(span.name)}</span>
-      <span className="visually-hidden">, {kindNames[span.kind]}, {span.status}</span>
+      <span className={`truncate ${styles.title}`}>
+        {safeText(span.name)} <span className="visually-hidden">{kindNames[span.kind]}, {span.status}</span>
+      </span>
       {StatusIcon && <span className={styles.status} data-status={span.status}><StatusIcon /></span>}
       {attempts > 1 && (
         <span className={styles.attempts} title={`${attempts} attempts`}>

@@ -36,15 +36,23 @@ export function useTrace(threadId: string, runId: string): TraceFeed & { reload:
   return { ...feed, reload: () => setGeneration(generation + 1) };
 }
 
-// Reports the trace until the run ends. Several changes of a frame of the screen are one.
+const waitInterval = 3_000;
+
+// Reports the trace until the run ends and waits for nothing. Several changes of a frame of the screen are one.
 async function follow(client: PerdureClient, { threadId, runId, signal }: { threadId: string; runId: string; signal: AbortSignal }, report: (feed: TraceFeed) => void): Promise<void> {
   let trace: Trace | undefined;
   let frame = 0;
   try {
-    for await (const event of client.traceEvents(threadId, runId, { signal })) {
-      trace = traceAfter(trace, event);
-      cancelAnimationFrame(frame);
-      frame = requestAnimationFrame(() => trace && report({ trace }));
+    for (;;) {
+      for await (const event of client.traceEvents(threadId, runId, { signal })) {
+        trace = traceAfter(trace, event);
+        cancelAnimationFrame(frame);
+        frame = requestAnimationFrame(() => trace && report({ trace }));
+      }
+      if (trace?.status !== "waiting") return;
+      // The stream ends with the run, and the decisions about its interrupts come later.
+      await new Promise((resolve) => setTimeout(resolve, waitInterval));
+      signal.throwIfAborted();
     }
   } catch (error) {
     if (!signal.aborted) report({ error });

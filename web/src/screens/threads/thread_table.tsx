@@ -8,33 +8,30 @@ import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import styles from "./threads.module.css";
 
-/** A thread of the list. */
-type ListedThread = ThreadEntry & {
-  retrying?: { activity?: string; attempt?: number; error?: string; since?: string };
-};
-
 const waitTexts: Record<string, string> = { approval: "an approval", question: "an answer", limit: "more budget", client_tool: "a client tool" };
 
-const columns: readonly Column<ListedThread>[] = [
+// A column without a value in any row would only take space.
+const columns: readonly (Column<ThreadEntry> & { isNeeded?: (thread: ThreadEntry) => boolean })[] = [
   { title: "Thread", cell: (thread) => <Title thread={thread} /> },
   { title: "Status", cell: (thread) => <State thread={thread} /> },
   { title: "Agent", cell: ({ agent }) => <Link href={paths.agent(agent)} className={styles.plain}>{safeText(agent)}</Link> },
-  { title: "Owner", cell: ({ owner }) => (owner === undefined ? <span className="muted">anonymous</span> : safeText(owner)) },
-  { title: "Tokens", align: "end", cell: ({ tokens }) => tokens?.total.toLocaleString() },
-  { title: "Cost", align: "end", cell: ({ cost }) => cost && moneyText(cost) },
+  { title: "Owner", isNeeded: ({ owner }) => owner !== undefined, cell: ({ owner }) => (owner === undefined ? <span className="muted">anonymous</span> : safeText(owner)) },
+  { title: "Tokens", align: "end", isNeeded: ({ tokens }) => tokens !== undefined, cell: ({ tokens }) => tokens?.total.toLocaleString() },
+  { title: "Cost", align: "end", isNeeded: ({ cost }) => cost !== undefined, cell: ({ cost }) => cost && moneyText(cost) },
   { title: "Last activity", align: "end", cell: ({ updatedAt }) => <Time at={updatedAt} /> },
 ];
 
 /** The threads as a table. */
-export function ThreadTable({ threads, isStale }: { threads: readonly ListedThread[]; isStale: boolean }) {
+export function ThreadTable({ threads, isStale }: { threads: readonly ThreadEntry[]; isStale: boolean }) {
+  const shown = columns.filter(({ isNeeded }) => !isNeeded || threads.some(isNeeded));
   return (
     <div className={styles.table} data-stale={isStale || undefined}>
-      <Table label="Threads" columns={columns} rows={threads} keyOf={({ threadId }) => threadId} />
+      <Table label="Threads" columns={shown} rows={threads} keyOf={({ threadId }) => threadId} />
     </div>
   );
 }
 
-function Title({ thread: { threadId, title, runId } }: { thread: ListedThread }) {
+function Title({ thread: { threadId, title, runId } }: { thread: ThreadEntry }) {
   return (
     <div className={styles.title}>
       <Link href={paths.thread(threadId)} className="truncate">{safeText(title || threadId)}</Link>
@@ -46,12 +43,12 @@ function Title({ thread: { threadId, title, runId } }: { thread: ListedThread })
   );
 }
 
-function State({ thread: { status, waitingFor = [], retrying } }: { thread: ListedThread }) {
+function State({ thread: { status, waitingFor = [], retrying } }: { thread: ThreadEntry }) {
   if (retrying && status === "running") {
     return (
       <div className={styles.state}>
         <Status value="retrying" />
-        {retrying.error !== undefined && <span className={styles.why} title={safeText(retrying.error)}>{safeText(retrying.error)}</span>}
+        <span className={styles.why} title={safeText(retrying.error)}>{safeText(`${retrying.name ?? retrying.activity}, attempt ${retrying.attempt}: ${retrying.error}`)}</span>
       </div>
     );
   }
