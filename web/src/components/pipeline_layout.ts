@@ -57,12 +57,18 @@ interface Block extends PipelineLayout {
 
 const leaf = { width: 208, height: 46 };
 const gap = { down: 26, across: 20, side: 62 };
-const group = { pad: 14, head: 40, items: 34 };
+const group = { pad: 14, head: 40, items: 40 };
 const labelHeight = 26;
 
 /** Places the steps of a pipeline: a sequence goes down, branches and cases are side by side. */
 export function layoutPipeline(steps: readonly PipelineStep[], options: LayoutOptions): PipelineLayout {
   return new Layout(options).sequence(steps, undefined, 0);
+}
+
+/** Returns what stands above a case of a route: its condition, if the caller may read it. */
+export function caseTitle({ cases = [] }: PipelineStep, index: number): string {
+  const hasConditions = cases.some(({ when }) => when !== undefined);
+  return cases[index]?.when ?? (hasConditions ? "otherwise" : `case ${index + 1}`);
 }
 
 class Layout {
@@ -145,9 +151,8 @@ class Layout {
   }
 
   private case(route: PipelineStep, index: number, within: Scope | undefined, depth: number, id: string): Block {
-    const { when, steps } = route.cases![index]!;
-    const isLast = index === route.cases!.length - 1;
-    const title = when ?? (isLast && index > 0 && this.hasConditions(route) ? "otherwise" : `case ${index + 1}`);
+    const { steps } = route.cases![index]!;
+    const title = caseTitle(route, index);
     const block = this.sequence(steps, within, depth);
     const width = Math.max(block.width, leaf.width);
     const all: Block = { nodes: [], arrows: [], width, height: labelHeight, axis: width / 2, anchor: block.anchor };
@@ -159,9 +164,6 @@ class Layout {
     all.height += block.height;
     return all;
   }
-
-  // Without conditions the caller may not read them, and the last case may have one, too.
-  private readonly hasConditions = ({ cases = [] }: PipelineStep) => cases.some(({ when }) => when !== undefined);
 
   private columns(blocks: readonly Block[]): Block {
     const all: Block = { nodes: [], arrows: [], width: 0, height: 0, axis: 0, anchor: blocks[0]?.anchor ?? "" };

@@ -1,3 +1,4 @@
+import { caseTitle } from "./pipeline_layout";
 import { compensationKey, countByStatus, type PipelineStates, type PipelineStep, type StepState } from "./pipeline_states";
 
 /** Properties of a PipelineOutline. */
@@ -33,7 +34,7 @@ function Item({ step, states }: { step: PipelineStep; states: PipelineStates | u
       {state && `: ${stateText(step, state, states!)}`}
       {step.compensate && (undone === undefined || undone === "pending" || undone === "skipped" ? "; has a compensation" : `; compensation: ${undone}`)}
       {steps.length > 0 && <Sequence steps={steps} states={kind === "map" ? undefined : states} />}
-      {cases.length > 0 && <ol>{cases.map((one, i) => <li key={i}>case {one.when ?? i + 1}<Sequence steps={one.steps} states={states} /></li>)}</ol>}
+      {cases.length > 0 && <ol>{cases.map((one, i) => <li key={i}>{caseTitle(step, i)}:<Sequence steps={one.steps} states={states} /></li>)}</ol>}
       {onError.length > 0 && <>; after a failure:<Sequence steps={onError} states={states} /></>}
     </li>
   );

@@ -62,7 +62,7 @@ function UnavailableTools({ tools }: { tools: readonly string[] }) {
 function Users({ agent }: { agent: string }) {
   const client = useClient();
   const { data: agents = [] } = useAgents();
-  const { data: schedules = [] } = useQuery({ queryKey: ["schedules", "all"], queryFn: async () => (await client.schedules({ limit: 1000 })).items });
+  const { data: schedules = [] } = useQuery({ queryKey: ["schedules", "all"], queryFn: async () => (await client.schedules({ limit: 100 })).items });
   const callers = agents.filter(({ tools = [] }) => tools.includes(`agent:${agent}`) || tools.includes(`handoff:${agent}`));
   const fired = schedules.filter((schedule) => schedule.agent === agent);
   return (
@@ -77,7 +77,7 @@ function Users({ agent }: { agent: string }) {
 
 function RecentNumbers({ agent }: { agent: string }) {
   const { data: usage } = useUsage({ ...lastDays(30), agent, groupBy: ["day"] });
-  if (usage === undefined || usage === null) return null;
+  if (usage === undefined) return null;
   return (
     <section className={styles.section} aria-labelledby="numbers">
       <h2 id="numbers">Last 30 days</h2>

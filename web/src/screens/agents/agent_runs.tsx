@@ -12,10 +12,7 @@ import { paths } from "../../paths";
 import { useClient } from "../../session";
 import styles from "./agent.module.css";
 
-// Titles are absent if the server does not know them.
-type Entry = ThreadEntry & { title?: string };
-
-const columns: Column<Entry>[] = [
+const columns: Column<ThreadEntry>[] = [
   { title: "Thread", cell: ({ threadId, title }) => <Link href={paths.thread(threadId)}>{safeText(title ?? threadId)}</Link> },
   { title: "Status", cell: ({ status }) => <Status value={status} /> },
   { title: "Run", cell: ({ threadId, runId }) => (runId === undefined ? "–" : <Link href={paths.run(threadId, runId)}><code>{safeText(runId)}</code></Link>) },

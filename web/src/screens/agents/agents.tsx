@@ -26,7 +26,7 @@ const columns: Column<Agent>[] = [
   { title: "Tools", cell: ({ tools, unavailableTools }) => <ToolList tools={tools ?? []} unavailable={unavailableTools ?? []} most={4} /> },
   { title: "Scope", cell: ({ scope }) => scope },
   { title: "Revision", cell: ({ revision }) => <code title={revision}>{shortRevision(revision)}</code> },
-  { title: "", cell: (agent) => <Link href={paths.newChat(agent.name)} aria-label={`Chat with ${agent.name}`}>Chat</Link> },
+  { title: "Actions", cell: (agent) => <Link href={paths.newChat(agent.name)} aria-label={`Chat with ${agent.name}`}>Chat</Link> },
 ];
 
 /** The agents that the caller may run. */

@@ -26,7 +26,7 @@ export interface KnownNames {
 }
 
 /** Returns a completion of keys and values by the JSON schema of definitions, and of names. Without a schema it completes names only. */
-export function definitionCompletion(schema: Record<string, unknown> | null | undefined, names: KnownNames): CompletionSource {
+export function definitionCompletion(schema: object | undefined, names: KnownNames): CompletionSource {
   const root = (schema ?? {}) as Schema;
   return (context) => {
     const place = placeAt(context.state.doc.toString(), context.pos);

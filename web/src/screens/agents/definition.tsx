@@ -66,7 +66,7 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
         <div className={styles.actions}>
           {!isEditing && <Button onPress={edit}><EditIcon />Edit</Button>}
           {isEditing && <Button kind="quiet" onPress={close}>{isChanged ? "Discard changes" : "Stop editing"}</Button>}
-          {isEditing && validation.state !== "unknown" && <TryButton agent={agent} text={text} isDisabled={!isChanged || validation.state !== "valid"} />}
+          {isEditing && <TryButton agent={agent} text={text} isDisabled={!isChanged || validation.state !== "valid"} />}
           {isEditing && <Button kind="primary" isDisabled={!isChanged || validation.state === "invalid"} onPress={() => setPublishing(true)}>Publish …</Button>}
         </div>
       </div>
@@ -89,7 +89,7 @@ const stateTexts = {
   valid: { text: "No mistakes", look: "valid" },
   invalid: { text: "Has mistakes", look: "invalid" },
   checking: { text: "Checking …", look: "checking" },
-  unknown: { text: "", look: "checking" },
+  unknown: { text: "Not checked", look: "checking" },
 } as const;
 
 function DefinitionState({ agent, isEditing, isChanged, state }: { agent: Agent; isEditing: boolean; isChanged: boolean; state: keyof typeof stateTexts }) {
@@ -97,7 +97,7 @@ function DefinitionState({ agent, isEditing, isChanged, state }: { agent: Agent;
   return (
     <p className={styles.state}>
       {isEditing && isChanged ? "Draft, begun from" : "Current revision"} <code title={agent.revision}>{shortRevision(agent.revision)}</code>
-      {isEditing && text !== "" && <span className={styles[look]}>{text}</span>}
+      {isEditing && <span className={styles[look]}>{text}</span>}
     </p>
   );
 }

@@ -1,6 +1,5 @@
-import { ProblemError } from "@perdure/client";
 import { useQuery } from "@tanstack/react-query";
-import { requestJSON, useClient } from "../../session";
+import { useClient } from "../../session";
 
 /** The agents that the caller may run. */
 export function useAgents() {
@@ -31,19 +30,10 @@ export function useDefinition(name: string, revision: string | undefined) {
   });
 }
 
-/** The JSON schema of definitions; null = the server does not serve it. */
+/** The JSON schema of definitions. */
 export function useDefinitionSchema() {
-  return useQuery({
-    queryKey: ["agents", "schema"],
-    queryFn: () => requestJSON<Record<string, unknown>>("/v1/agents/schema").catch(ignoreMissing),
-    staleTime: Infinity,
-  });
-}
-
-/** Turns the problem of a route that this server does not have into null. */
-export function ignoreMissing(error: unknown): null {
-  if (error instanceof ProblemError && (error.status === 404 || error.status === 405)) return null;
-  throw error;
+  const client = useClient();
+  return useQuery({ queryKey: ["schema of agents"], queryFn: () => client.agentSchema(), staleTime: Infinity });
 }
 
 /** The first characters of a revision, which identify it for people. */

@@ -12,14 +12,11 @@ import styles from "./revisions.module.css";
 
 const YAMLComparison = lazy(() => import("../../components/yaml_comparison"));
 
-// A publication, with the note that its author may have written.
-type Publication = Revision & { note?: string };
-
 /** The publications of an agent, newest first, and the differences between two of them. */
 export function RevisionsTab({ agent }: { agent: Agent }) {
   const { data: publications, error, refetch } = useRevisions(agent.name);
   const [params, setParams] = useSearchParams();
-  const [restored, setRestored] = useState<Publication>();
+  const [restored, setRestored] = useState<Revision>();
   if (error !== null) {
     return (
       <Problem error={error} onRetry={() => void refetch()}>
@@ -46,11 +43,11 @@ export function RevisionsTab({ agent }: { agent: Agent }) {
 }
 
 interface RevisionListProps {
-  publications: readonly Publication[];
+  publications: readonly Revision[];
   before: string | undefined;
   after: string;
   onCompare: (change: { from?: string; to?: string }) => void;
-  onRestore: (publication: Publication) => void;
+  onRestore: (publication: Revision) => void;
 }
 
 function RevisionList({ publications, before, after, onCompare, onRestore }: RevisionListProps) {
@@ -103,7 +100,7 @@ function Differences({ agent, before, after }: { agent: string; before: string; 
   );
 }
 
-function Restore({ agent, publication, onClose }: { agent: Agent; publication: Publication; onClose: () => void }) {
+function Restore({ agent, publication, onClose }: { agent: Agent; publication: Revision; onClose: () => void }) {
   const { data: text } = useDefinition(agent.name, publication.revision);
   if (text === undefined) return null;
   return <PublishDialog agent={agent} draft={{ text, base: agent.revision }} note={`Restore ${shortRevision(publication.revision)}`} onClose={onClose} onPublished={() => undefined} />;

@@ -6,13 +6,14 @@ import { Dialog } from "../../components/dialog";
 import { PlayIcon } from "../../components/icons";
 import { Problem } from "../../components/problem";
 import { paths } from "../../paths";
-import { requestJSON } from "../../session";
+import { useClient } from "../../session";
 
 /** Stores a draft without publishing it, and opens a chat with it. */
 export function TryButton({ agent: { name, scope }, text, isDisabled }: { agent: Agent; text: string; isDisabled: boolean }) {
+  const client = useClient();
   const [, navigate] = useLocation();
   const store = useMutation({
-    mutationFn: () => requestJSON<{ revision: string }>(`/v1/agents/${encodeURIComponent(name)}/drafts?scope=${scope}`, { method: "POST", body: text, headers: { "Content-Type": "application/yaml" } }),
+    mutationFn: () => client.draftAgent(name, text, { scope }),
     onSuccess: ({ revision }) => navigate(`${paths.newChat(name)}?revision=${encodeURIComponent(revision)}`),
   });
   return (

@@ -1,6 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { requestJSON } from "../../session";
-import { ignoreMissing } from "../agents/queries";
 
 /** What usage is grouped by. */
 export type Group = "agent" | "model" | "tenant" | "day";
@@ -30,12 +29,16 @@ export interface UsageQuery {
   agent?: string;
 }
 
-/** The usage of runs; null = the server does not record it. */
+/** Whether the API has GET /v1/usage. */
+export const isUsageRecorded: boolean = false;
+
+/** The usage of runs. */
 export function useUsage({ from, to, groupBy, agent }: UsageQuery) {
   const query = new URLSearchParams({ from, to, groupBy: groupBy.join(","), ...(agent !== undefined && { agent }) });
   return useQuery({
     queryKey: ["usage", query.toString()],
-    queryFn: async () => (await requestJSON<{ items: UsageItem[] }>(`/v1/usage?${query}`).catch(ignoreMissing))?.items ?? null,
+    queryFn: async () => (await requestJSON<{ items: UsageItem[] }>(`/v1/usage?${query}`)).items,
+    enabled: isUsageRecorded,
     refetchInterval: 30_000,
     placeholderData: keepPreviousData,
   });

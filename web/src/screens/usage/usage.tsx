@@ -2,7 +2,7 @@ import { useSearchParams } from "wouter";
 import { Choice } from "../../components/choice";
 import { Empty, Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
-import { type Group, lastDays, useUsage } from "./queries";
+import { type Group, isUsageRecorded, lastDays, useUsage } from "./queries";
 import { UsageCharts } from "./usage_charts";
 import { UsageTable } from "./usage_table";
 import styles from "./usage.module.css";
@@ -34,7 +34,7 @@ export default function Usage() {
   return (
     <Page
       title="Usage"
-      actions={
+      actions={isUsageRecorded &&
         <>
           <Choice label="Group" isLabelHidden options={groups} value={group} onChange={(by) => change({ by })} />
           <Choice label="Period" isLabelHidden options={periods} value={period} onChange={(next) => change({ days: next })} />
@@ -42,8 +42,8 @@ export default function Usage() {
       }
     >
       {error !== null && <Problem error={error} onRetry={() => void Promise.all([byDay.refetch(), byGroup.refetch()])} />}
-      {error === null && (byDay.data === undefined || byGroup.data === undefined) && <Loading />}
-      {byDay.data === null && <Empty title="This server does not record usage" />}
+      {isUsageRecorded && error === null && (byDay.data === undefined || byGroup.data === undefined) && <Loading />}
+      {!isUsageRecorded && <Empty title="This server does not record usage"><p>The page of a run shows the tokens and the cost of each of its calls.</p></Empty>}
       {byDay.data?.length === 0 && (
         <Empty title="No runs in this period">
           <p>Usage is recorded when a run ends. Start one:</p>
