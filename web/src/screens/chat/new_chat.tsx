@@ -23,7 +23,9 @@ export default function NewChat({ agent: asked }: { agent?: string }) {
   const client = useClient();
   const agents = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => client.agents({ signal }) });
   const last = localStorage.getItem(storageKey);
-  const chosen = agents.data?.find(({ name }) => name === (asked ?? last)) ?? (asked === undefined ? agents.data?.[0] : undefined);
+  // A scripted model needs no key, so the first message of a new user works.
+  const first = agents.data?.find(({ model }) => model.startsWith("scripted/")) ?? agents.data?.[0];
+  const chosen = agents.data?.find(({ name }) => name === (asked ?? last)) ?? (asked === undefined ? first : undefined);
   return (
     <Page title={chosen ? `Chat with ${safeText(chosen.name)}` : "Chat"}>
       {agents.isPending && <Loading />}
