@@ -14,6 +14,7 @@ const waitTexts: Record<string, string> = { approval: "an approval", question: "
 const columns: readonly (Column<ThreadEntry> & { isNeeded?: (thread: ThreadEntry) => boolean })[] = [
   { title: "Thread", cell: (thread) => <Title thread={thread} /> },
   { title: "Status", cell: (thread) => <State thread={thread} /> },
+  { title: "Run", cell: (thread) => <LastRun thread={thread} /> },
   { title: "Agent", cell: ({ agent }) => <Link href={paths.agent(agent)} className={styles.plain}>{safeText(agent)}</Link> },
   { title: "Owner", isNeeded: ({ owner }) => owner !== undefined, cell: ({ owner }) => (owner === undefined ? <span className="muted">anonymous</span> : safeText(owner)) },
   { title: "Tokens", align: "end", isNeeded: ({ tokens }) => tokens !== undefined, cell: ({ tokens }) => tokens?.total.toLocaleString() },
@@ -31,16 +32,18 @@ export function ThreadTable({ threads, isStale }: { threads: readonly ThreadEntr
   );
 }
 
-function Title({ thread: { threadId, title, runId } }: { thread: ThreadEntry }) {
+function Title({ thread: { threadId, title } }: { thread: ThreadEntry }) {
   return (
     <div className={styles.title}>
       <Link href={paths.thread(threadId)} className="truncate">{safeText(title || threadId)}</Link>
-      <span className={`truncate ${styles.id}`}>
-        {title !== undefined && title !== "" && <code>{safeText(threadId)}</code>}
-        {runId !== undefined && <Link href={paths.run(threadId, runId)}>Last run<span className="visually-hidden"> of {safeText(title || threadId)}</span></Link>}
-      </span>
+      {title !== undefined && title !== "" && <code className={`truncate ${styles.id}`}>{safeText(threadId)}</code>}
     </div>
   );
+}
+
+function LastRun({ thread: { threadId, title, runId } }: { thread: ThreadEntry }) {
+  if (runId === undefined) return null;
+  return <Link href={paths.run(threadId, runId)} className={styles.run}>Last run<span className="visually-hidden"> of {safeText(title || threadId)}</span></Link>;
 }
 
 function State({ thread: { status, waitingFor = [], retrying } }: { thread: ThreadEntry }) {
