@@ -110,6 +110,7 @@ func TestChat(t *testing.T) {
 	tab.Await(transcript, "I see it.")
 	editAndFork(tab)
 	attack(t, tab, p)
+	tryDraft(t, tab, p)
 	survive(t, tab, p)
 }
 
@@ -200,6 +201,25 @@ func attack(t *testing.T, tab *kit.Tab, p *kit.Perdure) {
 	if unsafe != 0 {
 		t.Errorf("the page has %d elements of hostile texts", unsafe)
 	}
+}
+
+// tryDraft chats with a draft of the agent that counts, and its published revision does not.
+func tryDraft(t *testing.T, tab *kit.Tab, p *kit.Perdure) {
+	t.Helper()
+	resp, err := p.Post(t.Context(), "/v1/agents/clerk/drafts", map[string]any{"name": "clerk", "model": "scripted/counter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var draft struct{ Revision string }
+	if err := json.NewDecoder(resp.Body).Decode(&draft); err != nil || resp.StatusCode != http.StatusCreated {
+		t.Fatalf("draft: got %s, %v, want %d", resp.Status, err, http.StatusCreated)
+	}
+	tab.Evaluate("history.pushState(null, '', '/console/chat/clerk?revision="+draft.Revision+"')", nil)
+	tab.Await("[data-kind=revision]", draft.Revision[:12])
+	say(tab, "Go")
+	tab.Await("[data-kind=revision]", draft.Revision[:12])
+	tab.Await("[data-kind=text]", "n5 ")
 }
 
 // survive reloads the page and kills the server while an agent counts. The page shows each number

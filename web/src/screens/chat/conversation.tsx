@@ -108,9 +108,8 @@ const longestTitle = 80;
 
 // The first words of the user, or the title that the thread was given.
 function titleOf({ messages, threadId }: ThreadHook<unknown>, summary: Thread | undefined): string {
-  const { title } = (summary ?? {}) as { title?: string };
   const first = messages.find(({ role }) => role === "user");
-  const text = title || (first ? textOf(first).trim().replaceAll(/\s+/g, " ") : "") || threadId;
+  const text = summary?.title || (first ? textOf(first).trim().replaceAll(/\s+/g, " ") : "") || threadId;
   return safeText(text.length > longestTitle ? `${text.slice(0, longestTitle)} …` : text);
 }
 

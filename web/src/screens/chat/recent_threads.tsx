@@ -32,9 +32,7 @@ export function RecentThreads() {
   );
 }
 
-function Recent({ thread }: { thread: ThreadEntry }) {
-  const { threadId, agent, status, updatedAt } = thread;
-  const { title } = thread as { title?: string };
+function Recent({ thread: { threadId, title, agent, status, updatedAt } }: { thread: ThreadEntry }) {
   return (
     <Link href={paths.thread(threadId)} className={styles.thread}>
       <span className={`truncate ${styles.title}`}>{safeText(title || threadId)}</span>
