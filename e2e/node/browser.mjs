@@ -115,7 +115,11 @@ async function execute(command) {
   if (command.write !== undefined) await page.keyboard.insertText(command.write);
   if (command.grant) await page.context().grantPermissions(command.grant, { origin: new URL(page.url()).origin });
   if (command.files) await page.locator(command.into).first().setInputFiles(command.files, { timeout });
-  if (command.emulate) await page.emulateMedia(command.emulate);
+  if (command.emulate) {
+    await page.emulateMedia(command.emulate);
+    // The colors of the page are complete with the second frame.
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  }
   if (command.width) await page.setViewportSize({ width: command.width, height: command.height });
   if (command.axe) return { value: await violations(page, command.axe) };
   if (command.aria) return { value: await page.locator(command.aria).first().ariaSnapshot({ timeout }) };

@@ -55,9 +55,7 @@ export default function YAMLEditor({ label, value, onChange, isReadOnly = false,
     });
     view.current = editor;
     return () => editor.destroy();
-    // The editor owns its text: later values are changes of it.
-    // eslint-disable-next-line
-  }, []);
+  }, []); // the editor owns its text: later values are changes of it
   useEffect(() => view.current?.dispatch({ effects: mode.current.reconfigure(readOnly(isReadOnly, label)) }), [isReadOnly, label]);
   useEffect(() => {
     const { current: editor } = view;

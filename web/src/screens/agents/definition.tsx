@@ -3,6 +3,7 @@ import { lazy, Suspense, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
+import { Dialog, DialogActions } from "../../components/dialog";
 import { EditIcon } from "../../components/icons";
 import { Loading } from "../../components/page";
 import { Problem } from "../../components/problem";
@@ -36,6 +37,7 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
   const [draft, setDraft] = useDraft(agent.name);
   const [params, setParams] = useSearchParams();
   const [isPublishing, setPublishing] = useState(false);
+  const [isDiscarding, setDiscarding] = useState(false);
   const [refused, setRefused] = useState<{ text: string; marks: readonly Mark[] }>();
   const editor = useRef<YAMLEditorHandle>(null);
   const isEditing = draft !== undefined || params.has("edit");
@@ -50,6 +52,7 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
     editor.current?.focus();
   };
   const close = () => {
+    setDiscarding(false);
     setDraft(undefined);
     setParams({}, { replace: true });
   };
@@ -65,7 +68,7 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
         <DefinitionState agent={agent} isEditing={isEditing} isChanged={isChanged} state={refused?.text === text ? "invalid" : validation.state} />
         <div className={styles.actions}>
           {!isEditing && <Button onPress={edit}><EditIcon />Edit</Button>}
-          {isEditing && <Button kind="quiet" onPress={close}>{isChanged ? "Discard changes" : "Stop editing"}</Button>}
+          {isEditing && <Button kind="quiet" onPress={isChanged ? () => setDiscarding(true) : close}>{isChanged ? "Discard changes …" : "Stop editing"}</Button>}
           {isEditing && <TryButton agent={agent} text={text} isDisabled={!isChanged || validation.state !== "valid"} />}
           {isEditing && <Button kind="primary" isDisabled={!isChanged || validation.state === "invalid"} onPress={() => setPublishing(true)}>Publish …</Button>}
         </div>
@@ -78,8 +81,21 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
         />
       </Suspense>
       {isEditing && <Mistakes marks={marks} onSelect={(mark) => editor.current?.show(mark)} />}
+      <DiscardDialog isOpen={isDiscarding} onClose={() => setDiscarding(false)} onDiscard={close} />
       {isPublishing && <PublishDialog agent={agent} draft={{ text, base: draft?.base ?? agent.revision }} onClose={() => setPublishing(false)} onPublished={close} onRefused={refuse} />}
     </>
+  );
+}
+
+function DiscardDialog({ isOpen, onClose, onDiscard }: { isOpen: boolean; onClose: () => void; onDiscard: () => void }) {
+  return (
+    <Dialog title="Discard the changes?" isOpen={isOpen} onClose={onClose}>
+      <p>The text goes back to the current revision.</p>
+      <DialogActions>
+        <Button onPress={onClose}>Keep editing</Button>
+        <Button kind="danger" onPress={onDiscard}>Discard</Button>
+      </DialogActions>
+    </Dialog>
   );
 }
 
