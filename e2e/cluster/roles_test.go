@@ -136,7 +136,7 @@ func awaitFiring(t *testing.T, g *kit.API, schedule string) {
 }
 
 // useEachFeature uses each bucket of the log: approvals, links, schedules, large events, budgets,
-// the index of threads, and the deletion of a thread.
+// the index of threads, the deletion of a thread, and the report of usage.
 func useEachFeature(t *testing.T, g *kit.API) {
 	t.Helper()
 	prompt := kit.Marked("Calculate, please. ") + kit.LongText(300_000)
@@ -181,5 +181,10 @@ func useEachFeature(t *testing.T, g *kit.API) {
 	_ = resp.Body.Close()
 	if status := g.Delete(t, in.ThreadID); resp.StatusCode != http.StatusOK || status != http.StatusNoContent {
 		t.Errorf("list and deletion of threads: got %s and %d, want 200 and 204", resp.Status, status)
+	}
+	var usage struct{ Items []struct{ Runs int } }
+	g.GetJSON(t, "/v1/usage", &usage)
+	if len(usage.Items) == 0 || usage.Items[0].Runs == 0 {
+		t.Errorf("report of usage = %+v, want the runs of the deleted thread", usage)
 	}
 }
