@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -96,6 +97,8 @@ type Activities struct {
 	// in a day, and counts it; nil = unbounded and not counted.
 	Prices *budget.File
 	Budget *budget.Ledger
+	// Usage counts the runs that have ended, for the report of usage; nil = they are not counted.
+	Usage *usage.Ledger
 	// Presence announces the attempts of this worker, so that another worker can fail them within
 	// seconds if this one dies. nil = they fail when their heartbeat timeout is over.
 	Presence Presence

@@ -93,10 +93,16 @@ func (a *Activities) finish(ctx context.Context, in runs.FinishInput) (runs.Fini
 	// Another attempt, or the API for a dead workflow, has ended the run. Its usage and outcome
 	// stand.
 	if existing != nil {
-		return recordedFinish(ctx, existing)
+		finished, err := recordedFinish(ctx, existing)
+		if err == nil {
+			// The attempt may have ended before it counted the run.
+			a.countRun(ctx, in, finished.Outcome)
+		}
+		return finished, err
 	}
 	a.checkpoint(ctx, run.Thread, seq)
 	telemetry.RunFinished(ctx, in.Agent, string(in.Outcome), in.Code)
+	a.countRun(ctx, in, in.Outcome)
 	return runs.FinishResult{Outcome: in.Outcome, Code: in.Code, Seq: seq}, nil
 }
 

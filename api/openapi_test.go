@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
@@ -262,7 +263,7 @@ func TestExamplesMatchDescription(t *testing.T) {
 // TestDescriptionHasEveryRoute: the description has exactly the server's routes.
 func TestDescriptionHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	server := api.New(api.Config{Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}, Audit: &auditroutes.Audit{}, Sessions: &sessions.Sessions{}})
+	server := api.New(api.Config{Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}, Audit: &auditroutes.Audit{}, Sessions: &sessions.Sessions{}, Usage: &usage.Ledger{}})
 	var routes, operations []string
 	segment := regexp.MustCompile(`:([a-z]+)`)
 	for _, r := range server.Routes() {

@@ -6,9 +6,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
-	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/quota"
 )
 
@@ -120,14 +119,11 @@ type rateItem struct {
 func (s *Server) showQuotas(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
-	tenant := request.Caller(ctx).Tenant
-	if named, ok := c.GetQuery("tenant"); ok {
-		if err := (auth.Principal{Tenant: named}).Check(); err != nil {
-			return problem.InvalidParameter("tenant", "tenant is not the name of a tenant")
-		}
-		tenant = named
+	tenant, err := request.TenantOf(c)
+	if err != nil {
+		return err
 	}
-	if err := s.access.CheckQuotas(ctx, tenant); err != nil {
+	if err := s.access.CheckTenantOf(ctx, tenant, policy.ReadQuotas); err != nil {
 		return err
 	}
 	usages, err := s.meter.Usages(ctx, tenant)

@@ -34,6 +34,7 @@ import (
 	"github.com/perdure/perdure/api/subjectroutes"
 	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/api/threadroutes"
+	"github.com/perdure/perdure/api/usageroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
@@ -44,6 +45,7 @@ import (
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/transport/live"
 	"github.com/perdure/perdure/stream"
@@ -107,6 +109,8 @@ type Config struct {
 	// Threads is the index of threads, in memory. nil = the route that lists threads is missing.
 	Threads *threads.Index
 
+	// Usage counts what runs have used. nil = the route of the report is missing.
+	Usage *usage.Ledger
 	// Quotas are the rates and the quotas of tenants. nil = the defaults.
 	Quotas *quota.Table
 	// ScheduleCounts counts the schedules. nil = they have no quotas.
@@ -434,6 +438,10 @@ func (s *Server) routes() *gin.Engine {
 		if s.Audit != nil {
 			routes.Audit = s.Audit.Log
 		}
+		routes.Register(v1)
+	}
+	if s.Usage != nil {
+		routes := &usageroutes.Routes{Writer: s.Writer, Access: s.access, Ledger: s.Usage}
 		routes.Register(v1)
 	}
 	if s.Audit != nil {

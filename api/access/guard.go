@@ -64,13 +64,13 @@ func (g *Guard) CheckPlatform(ctx context.Context, action policy.Action) error {
 	return g.Policies.Check(p, action, policy.Platform(), policy.Context{})
 }
 
-// CheckQuotas returns nil if the caller may read the quotas of a tenant.
-func (g *Guard) CheckQuotas(ctx context.Context, tenant string) error {
+// CheckTenantOf is CheckTenant for a tenant that need not be the caller's.
+func (g *Guard) CheckTenantOf(ctx context.Context, tenant string, action policy.Action) error {
 	p, err := request.Principal(ctx)
 	if err != nil {
 		return err
 	}
-	return g.Policies.Check(p, policy.ReadQuotas, policy.Tenant(tenant), policy.Context{})
+	return g.Policies.Check(p, action, policy.Tenant(tenant), policy.Context{})
 }
 
 // CheckSubject returns nil if the caller may export what its tenant stores about a subject.

@@ -90,6 +90,19 @@ func CheckParameter(name, value string) error {
 	return problem.InvalidParameter(name, detail)
 }
 
+// TenantOf returns the tenant in the query parameter "tenant", which need not exist; without the
+// parameter, that of the caller.
+func TenantOf(c *gin.Context) (string, error) {
+	named, ok := c.GetQuery("tenant")
+	if !ok {
+		return Caller(c.Request.Context()).Tenant, nil
+	}
+	if err := (auth.Principal{Tenant: named}).Check(); err != nil {
+		return "", problem.InvalidParameter("tenant", "tenant is not the name of a tenant")
+	}
+	return named, nil
+}
+
 // CountCursor returns the cursor of a list that only grows at one end: n is the number of items
 // before the next page, counted from the fixed end.
 func CountCursor(n int) string { return strconv.Itoa(n) }

@@ -48,7 +48,7 @@ func TestRolesOfNATS(t *testing.T) {
 		},
 		"perdure-api": {
 			"$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE", "$JS.API.STREAM.DELETE.PERDURE", "$JS.API.STREAM.MSG.DELETE.PERDURE",
-			"$KV.PERDURE_budget.default", "$KV.PERDURE_workers.beat", "$KV.PERDURE_tools.worker", "$KV.PERDURE_tool_schemas.digest",
+			"$KV.PERDURE_budget.default", "$KV.PERDURE_usage.default", "$KV.PERDURE_workers.beat", "$KV.PERDURE_tools.worker", "$KV.PERDURE_tool_schemas.digest",
 			"$JS.API.DIRECT.GET.KV_PERDURE_budget.default",
 		},
 	} {
@@ -136,7 +136,7 @@ func awaitFiring(t *testing.T, g *kit.API, schedule string) {
 }
 
 // useEachFeature uses each bucket of the log: approvals, links, schedules, large events, budgets,
-// the index of threads, and the deletion of a thread.
+// the index of threads, the deletion of a thread, and the report of usage.
 func useEachFeature(t *testing.T, g *kit.API) {
 	t.Helper()
 	prompt := kit.Marked("Calculate, please. ") + kit.LongText(300_000)
@@ -181,5 +181,10 @@ func useEachFeature(t *testing.T, g *kit.API) {
 	_ = resp.Body.Close()
 	if status := g.Delete(t, in.ThreadID); resp.StatusCode != http.StatusOK || status != http.StatusNoContent {
 		t.Errorf("list and deletion of threads: got %s and %d, want 200 and 204", resp.Status, status)
+	}
+	var usage struct{ Items []struct{ Runs int } }
+	g.GetJSON(t, "/v1/usage", &usage)
+	if len(usage.Items) == 0 || usage.Items[0].Runs == 0 {
+		t.Errorf("report of usage = %+v, want the runs of the deleted thread", usage)
 	}
 }

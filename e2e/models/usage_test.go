@@ -143,6 +143,7 @@ func (a *audit) run(t *testing.T) {
 		a.round(t, atOnce)
 	}
 	a.checkDay(t)
+	a.checkReport(t)
 	t.Logf("%d runs with %d model calls, %d of them estimated, over %d kills", a.runs, a.calls, a.cut, a.kills)
 	t.Logf("they report %+v, of which %+v are estimated", a.all, a.estimated)
 }
@@ -487,6 +488,32 @@ func (a *audit) checkMetrics(t *testing.T) {
 	want.calls = 0 // the metrics do not count calls
 	if all != a.all || estimated != want {
 		t.Errorf("metrics = %+v, of which %+v estimated, want %+v and %+v as in the runs", all, estimated, a.all, a.estimated)
+	}
+}
+
+// checkReport compares the report of usage with what all runs reported: each of them counts once. A
+// run counts after its last event, so the report may lack the latest runs at first.
+func (a *audit) checkReport(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
+	defer cancel()
+	var report struct {
+		Items []struct {
+			Runs                      int
+			InputTokens, OutputTokens int64
+		}
+	}
+	for {
+		if err := a.read(ctx, "/v1/usage?groupBy=day&from="+dayOf(t), &report); err != nil {
+			t.Fatalf("report of usage: %v; the last one was %+v, want %d runs", err, report, a.runs)
+		}
+		if len(report.Items) > 0 && report.Items[0].Runs >= a.runs {
+			break
+		}
+	}
+	got := figures{input: report.Items[0].InputTokens, output: report.Items[0].OutputTokens}
+	if want := (figures{input: a.all.input, output: a.all.output}); len(report.Items) != 1 || report.Items[0].Runs != a.runs || got != want {
+		t.Errorf("report of usage = %+v, want %d runs with %+v", report, a.runs, want)
 	}
 }
 

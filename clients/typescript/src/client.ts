@@ -359,6 +359,14 @@ export class PerdureClient {
     return this.get(`${this.baseUrl}/v1/system`, options);
   }
 
+  // Usage
+
+  /** Returns what the runs that ended in a period have used; without a filter, in the last 30 days by day. For administrators. */
+  async usage(query: Filter<"showUsage"> = {}, options: CommandOptions = {}): Promise<schemas.UsageItem[]> {
+    const { items } = await this.get<{ items: schemas.UsageItem[] }>(withQuery(`${this.baseUrl}/v1/usage`, query), options);
+    return items;
+  }
+
   // Schedules
 
   /** Lists the schedules, without their inputs and firings. */

@@ -48,6 +48,7 @@ export type {
   ThreadEntry,
   Trace,
   TraceEvent,
+  UsageItem,
   Validation,
   Vote,
 } from "./schemas.js";

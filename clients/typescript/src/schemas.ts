@@ -41,6 +41,8 @@ export type Validation = Schemas["Validation"];
 export type Revision = Schemas["Revision"];
 /** The state of workers, task queues, the log and servers. */
 export type System = Schemas["System"];
+/** What the runs of a group have used. */
+export type UsageItem = Schemas["UsageItem"];
 /** A place in a run where a fork may begin. */
 export type ForkPoint = Schemas["ForkPoint"];
 /** An entry of the audit log. */

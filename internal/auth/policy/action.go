@@ -14,8 +14,12 @@ const (
 	CreateLink     Action = "createLink"
 	// RunAs is on a Tenant, and allows to write schedules that run as a configured service.
 	RunAs Action = "runAs"
-	// ReadQuotas is on a Tenant, and the only action on a Tenant of another tenant.
+	// ReadQuotas is on a Tenant. It and ReadUsage are the only actions on another tenant than the
+	// caller's.
 	ReadQuotas Action = "readQuotas"
+	// ReadUsage is on a Tenant, or on the Platform for all tenants: it allows to read what runs have
+	// used.
+	ReadUsage Action = "readUsage"
 
 	// DeleteSubject is on a Tenant: it allows to delete everything about one of its subjects.
 	DeleteSubject Action = "deleteSubject"

@@ -31,6 +31,7 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
@@ -135,6 +136,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	ledger, err := usage.Open(ctx, cfg.Snapshots.Log())
+	if err != nil {
+		n.stopWatches()
+		return nil, err
+	}
 	if n.threads, err = threads.Watch(ctx, cfg.Snapshots.Log()); err != nil {
 		n.stopWatches()
 		return nil, err
@@ -177,7 +183,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		PublicKeys: n.board.PublicKeys,
 		Workers:    n.workers, Environment: cfg.Environment,
 		Audit: &n.audit.Audit, Console: pages,
-		Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads,
+		Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{

@@ -29,6 +29,7 @@ import (
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
@@ -188,6 +189,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
+	if !cfg.Queues.ToolsOnly {
+		if a.Usage, err = usage.Open(ctx, l); err != nil {
+			return nil, errors.Join(err, n.stopBackground(ctx))
+		}
+	}
 	if a.Budget, err = budget.Open(ctx, l, cfg.TenantBudget, cfg.Prices); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}

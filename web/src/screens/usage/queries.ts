@@ -1,25 +1,9 @@
+import type { UsageItem } from "@perdure/client";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { requestJSON } from "../../session";
+import { useClient } from "../../session";
 
 /** What usage is grouped by. */
 export type Group = "agent" | "model" | "tenant" | "day";
-
-/** The usage of a group of runs. */
-export interface UsageItem {
-  agent?: string;
-  model?: string;
-  tenant?: string;
-  /** The day in UTC, as YYYY-MM-DD. */
-  day?: string;
-  runs: number;
-  failed: number;
-  inputTokens: number;
-  outputTokens: number;
-  cost?: number | string | { amount: number | string; currency?: string };
-  currency?: string;
-  /** The durations of the runs, in milliseconds. */
-  durationMs?: { p50?: number; p95?: number };
-}
 
 /** Which usage to read. Days are YYYY-MM-DD in UTC; both are included. */
 export interface UsageQuery {
@@ -29,16 +13,12 @@ export interface UsageQuery {
   agent?: string;
 }
 
-/** Whether the API has GET /v1/usage. */
-export const isUsageRecorded: boolean = false;
-
 /** The usage of runs. */
-export function useUsage({ from, to, groupBy, agent }: UsageQuery) {
-  const query = new URLSearchParams({ from, to, groupBy: groupBy.join(","), ...(agent !== undefined && { agent }) });
+export function useUsage({ groupBy, ...query }: UsageQuery) {
+  const client = useClient();
   return useQuery({
-    queryKey: ["usage", query.toString()],
-    queryFn: async () => (await requestJSON<{ items: UsageItem[] }>(`/v1/usage?${query}`)).items,
-    enabled: isUsageRecorded,
+    queryKey: ["usage", query, groupBy],
+    queryFn: () => client.usage({ ...query, groupBy: groupBy.join(",") }),
     refetchInterval: 30_000,
     placeholderData: keepPreviousData,
   });
@@ -60,7 +40,11 @@ export function daysOf({ from, to }: { from: string; to: string }): string[] {
   return days;
 }
 
-/** The cost of usage as a number. */
-export function costOf({ cost }: UsageItem): number {
-  return Number(typeof cost === "object" ? cost.amount : (cost ?? 0));
-}
+/** The cost of usage as a number; 0 = it is unknown. */
+export const costOf = ({ cost }: UsageItem) => cost?.amount ?? 0;
+
+/** The mean duration of runs in milliseconds; null = there are none. */
+export const meanDuration = (items: readonly UsageItem[]) => {
+  const runs = items.reduce((sum, item) => sum + item.runs, 0);
+  return runs === 0 ? null : (items.reduce((sum, { seconds }) => sum + seconds, 0) / runs) * 1000;
+};

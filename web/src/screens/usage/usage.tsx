@@ -2,7 +2,7 @@ import { useSearchParams } from "wouter";
 import { Choice } from "../../components/choice";
 import { Empty, Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
-import { type Group, isUsageRecorded, lastDays, useUsage } from "./queries";
+import { type Group, lastDays, useUsage } from "./queries";
 import { UsageCharts } from "./usage_charts";
 import { UsageTable } from "./usage_table";
 import styles from "./usage.module.css";
@@ -27,14 +27,14 @@ export default function Usage() {
   const group = groups.find(({ id }) => id === params.get("by"))?.id ?? "agent";
   const period = periods.find(({ id }) => id === params.get("days"))?.id ?? "30";
   const days = lastDays(Number(period));
-  const byDay = useUsage({ ...days, groupBy: ["day"] });
+  const byDay = useUsage({ ...days, groupBy: group === "tenant" ? ["tenant", "day"] : ["day"] }); // both of the same tenants
   const byGroup = useUsage({ ...days, groupBy: [group] });
   const change = (next: { by?: string; days?: string }) => setParams({ by: group, days: period, ...next }, { replace: true });
   const error = byDay.error ?? byGroup.error;
   return (
     <Page
       title="Usage"
-      actions={isUsageRecorded &&
+      actions={
         <>
           <Choice label="Group" isLabelHidden options={groups} value={group} onChange={(by) => change({ by })} />
           <Choice label="Period" isLabelHidden options={periods} value={period} onChange={(next) => change({ days: next })} />
@@ -42,8 +42,7 @@ export default function Usage() {
       }
     >
       {error !== null && <Problem error={error} onRetry={() => void Promise.all([byDay.refetch(), byGroup.refetch()])} />}
-      {isUsageRecorded && error === null && (byDay.data === undefined || byGroup.data === undefined) && <Loading />}
-      {!isUsageRecorded && <Empty title="This server does not record usage"><p>The page of a run shows the tokens and the cost of each of its calls.</p></Empty>}
+      {error === null && (byDay.data === undefined || byGroup.data === undefined) && <Loading />}
       {byDay.data?.length === 0 && (
         <Empty title="No runs in this period">
           <p>Usage is recorded when a run ends. Start one:</p>

@@ -1,7 +1,8 @@
+import type { UsageItem } from "@perdure/client";
 import { Chart } from "../../components/chart";
 import { durationText } from "../../components/time";
 import { amountText, countText } from "./numbers";
-import { costOf, daysOf, type UsageItem } from "./queries";
+import { costOf, daysOf, meanDuration } from "./queries";
 import styles from "./usage.module.css";
 
 /** Properties of UsageCharts. */
@@ -23,8 +24,6 @@ export function UsageCharts({ items, from, to }: UsageChartsProps) {
   const tokens = { input: add((item) => item.inputTokens), output: add((item) => item.outputTokens) };
   const costs = add(costOf);
   const success = runs.map((count, i) => (count === 0 ? null : (count - failed[i]!) / count));
-  const duration = (key: "p50" | "p95") => ofDay.map((list) => list.find(({ durationMs }) => durationMs?.[key] !== undefined)?.durationMs?.[key] ?? null);
-  const hasDurations = items.some(({ durationMs }) => durationMs !== undefined);
   const labels = days.map((day) => new Date(`${day}T12:00:00`).toLocaleDateString(undefined, { month: "short", day: "numeric" }));
   return (
     <div className={styles.charts}>
@@ -36,9 +35,7 @@ export function UsageCharts({ items, from, to }: UsageChartsProps) {
         title="Success" kind="line" labels={labels} most={1} format={percentText}
         summary={total(runs) === 0 ? "–" : percentText(1 - total(failed) / total(runs))} series={[{ label: "success", color: "green", values: success }]}
       />
-      {hasDurations && (
-        <Chart title="Duration" kind="line" labels={labels} format={durationText} series={[{ label: "median", color: "blue", values: duration("p50") }, { label: "95 %", color: "violet", values: duration("p95") }]} />
-      )}
+      <Chart title="Mean duration" kind="line" labels={labels} format={durationText} series={[{ label: "mean", color: "blue", values: ofDay.map(meanDuration) }]} />
       <Chart
         title="Tokens" kind="bars" labels={labels} summary={countText(total(tokens.input) + total(tokens.output))} format={countText}
         series={[{ label: "input", color: "blue", values: tokens.input }, { label: "output", color: "violet", values: tokens.output }]}

@@ -1,10 +1,11 @@
+import type { UsageItem } from "@perdure/client";
 import { Link } from "wouter";
 import { safeText } from "../../components/safe_text";
 import { type Column, Table } from "../../components/table";
 import { durationText } from "../../components/time";
 import { paths } from "../../paths";
 import { amountText, countText } from "./numbers";
-import { costOf, type Group, type UsageItem } from "./queries";
+import { costOf, type Group, meanDuration } from "./queries";
 
 const titles: Record<Group, string> = { agent: "Agent", model: "Model", tenant: "Tenant", day: "Day" };
 
@@ -17,8 +18,7 @@ export function UsageTable({ items, group }: { items: readonly UsageItem[]; grou
     { title: "Failed", align: "end", cell: ({ runs, failed }) => (failed === 0 ? "–" : `${countText(failed)} (${((failed / runs) * 100).toFixed(0)} %)`) },
     { title: "Input tokens", align: "end", cell: ({ inputTokens }) => countText(inputTokens) },
     { title: "Output tokens", align: "end", cell: ({ outputTokens }) => countText(outputTokens) },
-    { title: "Median", align: "end", cell: ({ durationMs }) => (durationMs?.p50 === undefined ? "–" : durationText(durationMs.p50)) },
-    { title: "95 %", align: "end", cell: ({ durationMs }) => (durationMs?.p95 === undefined ? "–" : durationText(durationMs.p95)) },
+    { title: "Mean duration", align: "end", cell: (item) => durationText(meanDuration([item]) ?? 0) },
     { title: "Cost", align: "end", cell: (item) => (costOf(item) === 0 ? "–" : amountText(costOf(item))) },
   ];
   return <Table label={`Usage by ${group}`} columns={columns} rows={rows} keyOf={(item) => item[group] ?? ""} />;

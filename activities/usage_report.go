@@ -1,0 +1,55 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// This file counts runs for the report of usage.
+
+// countTimeout bounds the count of a run. The next run of the thread waits for it.
+const countTimeout = 5 * time.Second
+
+// countRun adds a run that has its terminal record to the report of usage, with in.Usage as the
+// terminal record has it. The ledger counts each run once, so a retry is harmless. A failure is
+// logged, and the run is then missing in the report: the run has ended, and its thread must not wait
+// for the ledger.
+func (a *Activities) countRun(ctx context.Context, in runs.FinishInput, outcome runs.Outcome) {
+	if a.Usage == nil {
+		return
+	}
+	count, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
+	defer cancel()
+	ended, err := a.endedRun(count, in)
+	if err == nil {
+		ended.Failed = outcome == runs.OutcomeError
+		err = a.Usage.Count(count, ended)
+	}
+	if err != nil {
+		logger(ctx).Warn("the usage of a run could not be counted, and is missing in the report of usage", "error", err)
+	}
+}
+
+// endedRun returns a run as the ledger counts it, with the times of its first and last record.
+func (a *Activities) endedRun(ctx context.Context, in runs.FinishInput) (usage.Run, error) {
+	run := runOf(in.Run)
+	first, err := a.Log.First(ctx, a.Log.LaneSubject(run, stream.LaneMain), 1)
+	if err != nil {
+		return usage.Run{}, err
+	}
+	end, err := a.Log.TerminalRecord(ctx, run)
+	if err != nil {
+		return usage.Run{}, err
+	}
+	if first == nil || end == nil {
+		return usage.Run{}, errors.New("activities: the log lacks records of the run")
+	}
+	return usage.Run{
+		Run: run, Agent: in.Agent, Ended: end.Time, Duration: end.Time.Sub(first.Time), Usage: in.Usage, Currency: a.currency(),
+	}, nil
+}

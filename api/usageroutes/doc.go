@@ -1,0 +1,2 @@
+// Package usageroutes serves the report of what runs have used.
+package usageroutes

@@ -1,0 +1,271 @@
+package usage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// MaxDays is how many days the report has: the bucket keeps the entry of a day for so long after
+// its last change.
+const MaxDays = 400
+
+// Ledger counts runs in a key-value bucket that all processes share: one entry for each tenant, day
+// (UTC) and agent, changed by compare-and-swap. It is safe for concurrent use.
+type Ledger struct {
+	kv jetstream.KeyValue
+	// locks order the writers of this process by the hash of their key. Without them, many runs that
+	// end at once would repeat each other's compare-and-swaps.
+	locks [64]chan struct{}
+}
+
+// Open opens the ledger, and creates its bucket if it is missing.
+func Open(ctx context.Context, l *stream.Log) (*Ledger, error) {
+	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: "usage", Description: "Perdure: usage of runs by tenant, day and agent", Storage: jetstream.FileStorage, TTL: MaxDays * 24 * time.Hour,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ledger := &Ledger{kv: kv}
+	for i := range ledger.locks {
+		ledger.locks[i] = make(chan struct{}, 1)
+	}
+	return ledger, nil
+}
+
+// Run is a run that has ended.
+type Run struct {
+	stream.Run
+
+	Agent string
+	// Ended is the time of the run's terminal record. It decides the day, so it must be the same in
+	// all tries of Count.
+	Ended    time.Time
+	Duration time.Duration
+	Failed   bool
+	// Usage has one entry for each model, and Currency is that of their costs.
+	Usage    []runs.Usage
+	Currency string
+}
+
+// entry is an entry of the bucket.
+type entry struct {
+	Tenant string `json:"tenant"`
+	Day    string `json:"day"` // as of [time.DateOnly]
+	Agent  string `json:"agent"`
+	// All counts all runs, without tokens and cost.
+	All    counts       `json:"all"`
+	Models []modelUsage `json:"models,omitempty"`
+	// Counted are the IDs of the runs that were counted last, oldest first. A run in this list is not
+	// counted again.
+	Counted []string `json:"counted"`
+}
+
+// counts are how many runs ended, and how long they took.
+type counts struct {
+	Runs         int64 `json:"runs"`
+	Failed       int64 `json:"failed,omitempty"`
+	Milliseconds int64 `json:"milliseconds,omitempty"`
+}
+
+func (c *counts) add(other counts) {
+	c.Runs, c.Failed, c.Milliseconds = c.Runs+other.Runs, c.Failed+other.Failed, c.Milliseconds+other.Milliseconds
+}
+
+// amounts are tokens and their cost. Cost is nil if none is known.
+type amounts struct {
+	Input  int64         `json:"input,omitempty"`
+	Output int64         `json:"output,omitempty"`
+	Total  int64         `json:"total,omitempty"`
+	Cost   *agents.Money `json:"cost,omitempty"`
+	// Currency is that of Cost, such as USD; "" = it is unknown.
+	Currency string `json:"currency,omitempty"`
+}
+
+// modelUsage is what the runs that called a model have used of it. Model is "provider/model"; "" =
+// runs that have called none, and models without a name.
+type modelUsage struct {
+	Model string `json:"model,omitempty"`
+	counts
+	amounts
+}
+
+const (
+	// maxCounted bounds entry.Counted. A run is counted again within seconds; after the death of a
+	// worker, within about a minute.
+	maxCounted = 256
+	// maxModels bounds entry.Models, since a provider may answer with another model each time.
+	maxModels = 64
+	// maxTries bounds the compare-and-swaps of one Count. Each conflict means that another process
+	// has counted a run.
+	maxTries = 1_000
+)
+
+// Count adds a run to the entry of its tenant, day and agent. Repeated counts of the same run count
+// once. Errors: stream.ErrUnavailable.
+func (l *Ledger) Count(ctx context.Context, r Run) error {
+	key := key(r.Tenant, r.Ended.UTC().Format(time.DateOnly), r.Agent)
+	lock := l.locks[hash(key)%uint32(len(l.locks))]
+	select {
+	case lock <- struct{}{}:
+		defer func() { <-lock }()
+	case <-ctx.Done():
+		return asUnavailable(context.Cause(ctx))
+	}
+	id := r.Identify("u", "")
+	for range maxTries {
+		e, revision, err := l.read(ctx, key)
+		if err != nil || slices.Contains(e.Counted, id) {
+			return err
+		}
+		e.add(r, id)
+		body, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("usage: %w", err)
+		}
+		if revision == 0 {
+			_, err = l.kv.Create(ctx, key, body)
+		} else {
+			_, err = l.kv.Update(ctx, key, body, revision)
+		}
+		// The codes of both errors are the same for all numbers of replicas.
+		if !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return asUnavailable(err)
+		}
+	}
+	return asUnavailable(errors.New("too many runs are counted at once"))
+}
+
+// add adds a run with the ID id.
+func (e *entry) add(r Run, id string) {
+	e.Tenant, e.Day, e.Agent = r.Tenant, r.Ended.UTC().Format(time.DateOnly), r.Agent
+	one := counts{Runs: 1, Milliseconds: max(0, r.Duration.Milliseconds())}
+	if r.Failed {
+		one.Failed = 1
+	}
+	e.All.add(one)
+	used := r.Usage
+	if len(used) == 0 {
+		used = []runs.Usage{{}}
+	}
+	for _, u := range used {
+		m := e.model(modelName(u), r.Currency)
+		m.counts.add(one)
+		m.amounts.add(amountsOf(u, r.Currency))
+	}
+	e.Counted = append(e.Counted[max(0, len(e.Counted)+1-maxCounted):], id)
+}
+
+// model returns the usage of a model in a currency, which it adds if it is missing. The models that
+// exceed maxModels share one without a name.
+func (e *entry) model(name, currency string) *modelUsage {
+	find := func() int {
+		return slices.IndexFunc(e.Models, func(m modelUsage) bool { return m.Model == name && m.Currency == currency })
+	}
+	i := find()
+	if i < 0 && len(e.Models) >= maxModels {
+		name = ""
+		i = find()
+	}
+	if i < 0 {
+		e.Models = append(e.Models, modelUsage{Model: name, amounts: amounts{Currency: currency}})
+		i = len(e.Models) - 1
+	}
+	return &e.Models[i]
+}
+
+// modelName returns "provider/model", as definitions name models; "" = it has no name.
+func modelName(u runs.Usage) string {
+	if u.Provider == "" || u.Model == "" {
+		return u.Provider + u.Model
+	}
+	return u.Provider + "/" + u.Model
+}
+
+// amountsOf returns the amounts of usage; unknown tokens are zero.
+func amountsOf(u runs.Usage, currency string) amounts {
+	a := amounts{Total: runs.Tokens([]runs.Usage{u}), Currency: currency}
+	if u.Input != nil {
+		a.Input = *u.Input
+	}
+	if u.Output != nil {
+		a.Output = *u.Output
+	}
+	if u.Cost != nil {
+		cost := agents.Money(*u.Cost)
+		a.Cost = &cost
+	}
+	return a
+}
+
+// add adds amounts of the same currency.
+func (a *amounts) add(other amounts) {
+	a.Input, a.Output, a.Total = a.Input+other.Input, a.Output+other.Output, a.Total+other.Total
+	if other.Cost != nil {
+		sum := *other.Cost
+		if a.Cost != nil {
+			sum += *a.Cost
+		}
+		a.Cost = &sum
+	}
+}
+
+// read returns the entry of a key, and its revision; revision 0 = there is no entry.
+func (l *Ledger) read(ctx context.Context, key string) (e entry, revision uint64, err error) {
+	kept, err := l.kv.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return entry{}, 0, nil
+	}
+	if err != nil {
+		return entry{}, 0, asUnavailable(err)
+	}
+	e, err = decode(kept)
+	return e, kept.Revision(), err
+}
+
+// decode decodes an entry of the bucket.
+func decode(kept jetstream.KeyValueEntry) (e entry, err error) {
+	if err := json.Unmarshal(kept.Value(), &e); err != nil {
+		return entry{}, fmt.Errorf("usage: entry %s: %w", kept.Key(), err)
+	}
+	return e, nil
+}
+
+// key returns the key of an entry, or the filter of several: "" = every tenant or agent.
+func key(tenant, day, agent string) string {
+	return token(tenant) + "." + day + "." + token(agent)
+}
+
+// token returns the token of a name in a key; "" = the wildcard.
+func token(name string) string {
+	if name == "" {
+		return "*"
+	}
+	return stream.KeyToken(name)
+}
+
+// hash returns a hash of a key.
+func hash(key string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // never fails
+	return h.Sum32()
+}
+
+// asUnavailable marks an error of the bucket as stream.ErrUnavailable. It returns nil for nil.
+func asUnavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("usage: %w: %w", stream.ErrUnavailable, err)
+}
