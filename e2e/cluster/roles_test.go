@@ -47,7 +47,7 @@ func TestRolesOfNATS(t *testing.T) {
 			"$JS.API.CONSUMER.CREATE.PERDURE_audit.spy", "perdure_audit.platform",
 		},
 		"perdure-api": {
-			"$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE", "$JS.API.STREAM.DELETE.PERDURE", "$JS.API.STREAM.MSG.DELETE.PERDURE",
+			"$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE", "$JS.API.STREAM.DELETE.PERDURE",
 			"$KV.PERDURE_budget.default", "$KV.PERDURE_usage.default", "$KV.PERDURE_workers.beat", "$KV.PERDURE_tools.worker", "$KV.PERDURE_tool_schemas.digest",
 			"$JS.API.DIRECT.GET.KV_PERDURE_budget.default",
 		},
