@@ -118,6 +118,8 @@ func measureKeys(t *testing.T, p *kit.Perdure) {
 	tab.Await("[data-kind=running]", "") // the stream has not ended
 	var latencies []float64
 	tab.Evaluate("latencies", &latencies)
+	tab.Click("role=button[name='Stop the run']")
+	tab.AwaitGone("[data-kind=running]")
 	tab.Close()
 	t.Logf("from a key to its frame, with 50 events per second: %s", quantiles(latencies))
 }
