@@ -151,7 +151,7 @@ e2e: cold debian openssl $(NODE_READY) $(CLIENT_READY) ## Test the whole program
 
 .PHONY: screenshots
 screenshots: cold debian $(NODE_READY) $(CLIENT_READY) ## Make the pictures in docs/guides/images again, in Chromium
-	go test -count=1 ./e2e/docs -run '^TestReactGuides$$' -screenshots $(CURDIR)/docs/guides/images
+	go test -count=1 ./e2e/docs ./e2e/console -run '^(TestReactGuides|TestConsoleGuide)$$' -screenshots $(CURDIR)/docs/guides/images
 
 SAVED ?= $(CURDIR)/.histories
 

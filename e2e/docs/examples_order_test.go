@@ -53,7 +53,7 @@ type orderStore struct {
 // startOrderStore starts the store of the example order.
 func startOrderStore(t *testing.T) *orderStore {
 	t.Helper()
-	s := &orderStore{file: buildExample(t, "order/store"), journal: filepath.Join(t.TempDir(), "store.jsonl")}
+	s := &orderStore{file: kit.BuildExample(t, "order/store"), journal: filepath.Join(t.TempDir(), "store.jsonl")}
 	s.start(t, "127.0.0.1:0")
 	t.Cleanup(func() {
 		if err := s.process.Stop(); err != nil {

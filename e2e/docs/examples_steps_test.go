@@ -11,7 +11,7 @@ import (
 // TestExampleReport: the report example has the same outcome with and without kills.
 func TestExampleReport(t *testing.T) {
 	t.Parallel()
-	p := kit.StartExample(t, "report", "bin/library", buildExample(t, "research/library"))
+	p := kit.StartExample(t, "report", "bin/library", kit.BuildExample(t, "research/library"))
 	checkReport(t, p.Endpoint, 4, p.Restart)
 	p.CheckRecordedRuns(t, "report")
 }

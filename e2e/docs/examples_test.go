@@ -2,7 +2,6 @@ package docs
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -15,66 +14,13 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// buildExample builds a program of an example.
-func buildExample(t *testing.T, folder string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), filepath.Base(folder))
-	if err := kit.Build("..", file, "./examples/"+folder); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// bookshop is the shop program of the refund example.
-type bookshop struct{ url string }
-
-// startBookshop starts the shop of the example refund.
-func startBookshop(t *testing.T) bookshop {
-	t.Helper()
-	var s bookshop
-	var said kit.Output
-	p, err := kit.Launch(t.Context(), exec.Command(buildExample(t, "refund/shop"), "-addr", "127.0.0.1:0"), &said, func(line []byte) (ok bool) {
-		s.url, ok = strings.CutPrefix(string(line), "The shop is open: ")
-		return ok
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// refunds returns the amounts that the shop has paid back.
-func (s bookshop) refunds(t *testing.T) (amounts []float64) {
-	t.Helper()
-	resp, err := http.Get(s.url + "/refunds")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var refunds []struct {
-		Amount float64 `json:"amount"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&refunds); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range refunds {
-		amounts = append(amounts, r.Amount)
-	}
-	return amounts
-}
-
 // TestExampleRefund: the refund example asks for approval, everything is killed, and the approver
 // answers.
 func TestExampleRefund(t *testing.T) {
 	t.Parallel()
 	const runs = "/v1/agents/refund/runs"
-	shop := startBookshop(t)
-	p := kit.StartExample(t, "refund", "http://127.0.0.1:8090", shop.url)
+	shop := kit.StartBookshop(t)
+	p := kit.StartExample(t, "refund", "http://127.0.0.1:8090", shop.URL)
 	question := kit.UserMessage("Please refund order A-1001.")
 
 	// A client of each generation continues after its page was reloaded.
@@ -93,7 +39,7 @@ func TestExampleRefund(t *testing.T) {
 			t.Errorf("%s: answer after the rejection = %q, want text with %q", g.Name, text, "it was read")
 		}
 	}
-	if got := shop.refunds(t); len(got) != 0 {
+	if got := shop.Refunds(t); len(got) != 0 {
 		t.Errorf("refunds without approval = %v, want none", got)
 	}
 
@@ -109,7 +55,7 @@ func TestExampleRefund(t *testing.T) {
 	f.UntilSuccess(t)
 	small := kit.NewInput("Please refund order A-1002.")
 	messages := kit.ShownMessages(t, small.Messages, p.RunAgent(t, runs, small))
-	if got := shop.refunds(t); !slices.Equal(got, []float64{80, 12.5}) {
+	if got := shop.Refunds(t); !slices.Equal(got, []float64{80, 12.5}) {
 		t.Errorf("refunds = %v, want 80 and 12.5", got)
 	}
 	if text := messages[len(messages)-1].Content; !strings.Contains(text, "A Pocket Guide to Tea") || !strings.Contains(text, `"amount":12.5`) {
@@ -236,7 +182,7 @@ func (g *formClient) finish() error {
 func TestExampleResearch(t *testing.T) {
 	t.Parallel()
 	const runs, fact = "/v1/agents/research/runs", "tannins dissolve more slowly"
-	p := kit.StartExample(t, "research", "bin/library", buildExample(t, "research/library"))
+	p := kit.StartExample(t, "research", "bin/library", kit.BuildExample(t, "research/library"))
 	question := kit.UserMessage("Why does tea turn bitter?")
 	for _, g := range kit.Generations {
 		d := g.Drive(t, p, kit.Script{URL: p.URL(runs), Messages: []kit.Message{question}, Runs: []kit.ScriptedRun{{RunID: "r1"}}})

@@ -115,7 +115,7 @@ func startGuide(t *testing.T, guideText string) *guide {
 		err = os.CopyFS(g.at.Agents, os.DirFS(filepath.Join("..", "agents")))
 	}
 	for name, text := range map[string]string{
-		"refund.yaml":  strings.ReplaceAll(string(refund), "http://127.0.0.1:8090", startBookshop(t).url),
+		"refund.yaml":  strings.ReplaceAll(string(refund), "http://127.0.0.1:8090", kit.StartBookshop(t).URL),
 		"support.yaml": agentOf(guideText),
 	} {
 		if err == nil {

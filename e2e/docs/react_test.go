@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,9 +9,6 @@ import (
 
 	"github.com/perdure/perdure/e2e/kit"
 )
-
-// screenshots is the directory to which TestReactGuides writes the pictures of the guides.
-var screenshots = flag.String("screenshots", "", "write the pictures of the guides to this absolute directory")
 
 // reactPage is the page of the guides about React in a tab of Chromium.
 type reactPage struct {
@@ -33,7 +29,7 @@ func TestReactGuides(t *testing.T) {
 	t.Parallel()
 	kit.NeedBrowser(t)
 	chat, questions, tools := readGuide(t, "guides/react-chat"), readGuide(t, "guides/questions"), readGuide(t, "guides/client-tools")
-	p := kit.StartExample(t, "refund", "http://127.0.0.1:8090", startBookshop(t).url)
+	p := kit.StartExample(t, "refund", "http://127.0.0.1:8090", kit.StartBookshop(t).URL)
 	saveDefinitions(t, p.Agents, questions+tools)
 	p.Output.Await(t, "published shipper")
 
@@ -99,14 +95,6 @@ func (p *reactPage) open(url string) *kit.Tab {
 	return p.browser.Open(url, "WebSocket", "Failed to load resource")
 }
 
-// picture writes a picture of the page, if the flag -screenshots is set.
-func (p *reactPage) picture(name string, height int) {
-	p.t.Helper()
-	if *screenshots != "" {
-		p.Screenshot(filepath.Join(*screenshots, name+".png"), 560, height)
-	}
-}
-
 // approve asks for a refund, reloads the page, restarts the server, and approves in a second tab.
 // Both tabs show the answer.
 func (p *reactPage) approve() {
@@ -117,14 +105,14 @@ func (p *reactPage) approve() {
 	p.Await("button:has-text('Send'):disabled", "")
 	p.Type("main > form:last-child input", "")
 	p.Await("p", "The agent waits for a decision.")
-	p.picture("react-chat-approval", 300)
+	p.Picture("react-chat-approval", 560, 300)
 	p.Reload()
 	p.Await("fieldset", `"amount": 80`)
 	second := p.open(url)
 	second.Await("fieldset", `"amount": 80`)
 	p.at.Kill()
 	p.Await("p", "Reconnecting …")
-	p.picture("react-chat-reconnecting", 330)
+	p.Picture("react-chat-reconnecting", 560, 330)
 	p.at.Start(p.t)
 	second.Click("button:has-text('Approve')")
 	for _, tab := range []*kit.Tab{p.Tab, second} {
@@ -132,7 +120,7 @@ func (p *reactPage) approve() {
 		tab.AwaitGone("fieldset")
 		tab.AwaitGone("p:has-text('Reconnecting')")
 	}
-	p.picture("react-chat-answer", 200)
+	p.Picture("react-chat-answer", 560, 200)
 	p.Reload()
 	p.Await("p", "the shop says:")
 }
@@ -149,7 +137,7 @@ func (p *reactPage) answerQuestion() {
 	p.Reload()
 	p.Type("input[name=city]", "Ulm")
 	p.Type("input[name=parcels]", "2")
-	p.picture("questions-form", 200)
+	p.Picture("questions-form", 560, 200)
 	p.Click("button:has-text('Answer')")
 	p.Await("p", "2 parcels go to Ulm, normal.")
 	p.AwaitGone("input[name=city]")

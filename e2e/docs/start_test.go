@@ -18,7 +18,7 @@ type startPage struct {
 	name string
 	at   *kit.Perdure
 	// shop is the program that the page starts first; nil = none.
-	shop *bookshop
+	shop *kit.Bookshop
 	// dir is the working directory of the commands.
 	dir string
 	// printed is the output of the commands since the last output block.
@@ -75,8 +75,7 @@ func (p *startPage) runBlock(commands string) {
 	p.t.Helper()
 	switch {
 	case strings.HasPrefix(commands, "go run ./examples/refund/shop"):
-		shop := startBookshop(p.t)
-		p.shop = &shop
+		p.shop = kit.StartBookshop(p.t)
 		return
 	case strings.Contains(commands, "make dev"):
 		p.start(commands)
@@ -120,9 +119,9 @@ func (p *startPage) start(command string) {
 		p.at.InspectAtEnd(p.t)
 		p.at.Start(p.t)
 	case p.shop != nil:
-		p.at = kit.StartExample(p.t, example, "http://127.0.0.1:8090", p.shop.url)
+		p.at = kit.StartExample(p.t, example, "http://127.0.0.1:8090", p.shop.URL)
 	default:
-		p.at = kit.StartExample(p.t, example, "bin/library", buildExample(p.t, "research/library"))
+		p.at = kit.StartExample(p.t, example, "bin/library", kit.BuildExample(p.t, "research/library"))
 	}
 }
 
@@ -143,7 +142,7 @@ func (p *startPage) bash(commands string) (waits bool) {
 		killsPerdure, fmt.Sprintf("kill -9 %d; wait || true", p.at.Process.Cmd.Process.Pid),
 	}
 	if p.shop != nil {
-		replaced = append(replaced, "http://127.0.0.1:8090", p.shop.url)
+		replaced = append(replaced, "http://127.0.0.1:8090", p.shop.URL)
 	}
 	cmd := exec.CommandContext(p.t.Context(), "bash", "-euo", "pipefail", "-c", strings.NewReplacer(replaced...).Replace(commands))
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "PERDURE_URL="+p.at.URL(""))

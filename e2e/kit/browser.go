@@ -175,10 +175,15 @@ func (p *Tab) Evaluate(expression string, into any) {
 	}
 }
 
-// Screenshot writes a picture of the page, in a window of that size in pixels, to a file.
-func (p *Tab) Screenshot(file string, width, height int) {
-	p.browser.t.Helper()
-	p.do(map[string]any{"picture": file, "size": map[string]int{"width": width, "height": height}})
+// HeapSize returns the bytes of the page's JavaScript heap after a garbage collection.
+func (p *Tab) HeapSize() int {
+	t := p.browser.t
+	t.Helper()
+	var size int
+	if err := json.Unmarshal(p.do(map[string]any{"heap": true}).Value, &size); err != nil {
+		t.Fatal(err)
+	}
+	return size
 }
 
 // WantConsole fails the test unless one console message so far contains all parts.

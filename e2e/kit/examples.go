@@ -16,6 +16,16 @@ func StartExample(t *testing.T, name string, replaced ...string) *Perdure {
 	t.Helper()
 	p := NewPerdure(filepath.Join(t.TempDir(), "data"), SharedModel)
 	p.Agents = t.TempDir()
+	p.AddExample(t, name, replaced...)
+	p.InspectAtEnd(t)
+	p.Start(t)
+	return p
+}
+
+// AddExample copies the definitions of an example to the agents of the process, with replacements as
+// for StartExample. A running process publishes them.
+func (p *Perdure) AddExample(t *testing.T, name string, replaced ...string) {
+	t.Helper()
 	example := filepath.Join("..", "examples", name)
 	var all strings.Builder
 	for file, text := range definitionsIn(t, example) {
@@ -31,9 +41,16 @@ func StartExample(t *testing.T, name string, replaced ...string) *Perdure {
 			t.Fatalf("definitions of %s: got no %s, want it for the replacement", example, replaced[i])
 		}
 	}
-	p.InspectAtEnd(t)
-	p.Start(t)
-	return p
+}
+
+// BuildExample builds a program of an example, and returns its file.
+func BuildExample(t *testing.T, folder string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), filepath.Base(folder))
+	if err := Build("..", file, "./examples/"+folder); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // definitionsIn returns the texts of the definitions in a folder, by their paths in it.

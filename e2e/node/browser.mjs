@@ -17,6 +17,7 @@
 //        {axe: [tags]}  the value has the violations of the rules of axe-core with these tags
 //        {aria: selector}  the value is the ARIA snapshot of an element
 //        {cookies: url}  the value is the cookies of the profile for the URL
+//        {heap: true}  the value is the size in bytes of the JavaScript heap after a garbage collection
 //        {picture: path, size: {width, height}}  writes a picture of the page
 //        {close: true}  closes the tab; without tab: the profile
 //   out: {id, type: "done", text?, value?}   text is the text of the page, after await
@@ -96,6 +97,14 @@ async function violations(page, tags) {
   }, tags);
 }
 
+async function heapSize(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  await session.detach();
+  return usedSize;
+}
+
 async function close({ profile, tab }) {
   if (tab === undefined) return (await contextOf(profile)).close();
   await pages.get(tab).close();
@@ -124,6 +133,7 @@ async function execute(command) {
   if (command.axe) return { value: await violations(page, command.axe) };
   if (command.aria) return { value: await page.locator(command.aria).first().ariaSnapshot({ timeout }) };
   if (command.click) await page.locator(command.click).first().click({ timeout });
+  if (command.heap) return { value: await heapSize(page) };
   if (command.picture) {
     await page.setViewportSize(command.size);
     await page.screenshot({ path: command.picture });

@@ -33,7 +33,7 @@ const busyOptions = [
   { id: "interrupt", label: "Stop the run, then send" },
 ];
 
-/** Writes a message. Enter sends it, Shift+Enter begins a line. */
+/** Writes a message. Enter sends it, Shift+Enter begins a line, Escape leaves the field. */
 export const Composer = memo(function Composer({ draft, placeholder, isRunning, hasClientTools, onSend, onStop, field }: ComposerProps) {
   const [text, setText] = useDraft(draft);
   const [files, setFiles] = useState<readonly Attachment[]>([]);
@@ -65,6 +65,14 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     }
   };
   const stop = () => void onStop().catch(setError);
+  // Without the focus in the field, the keys of shortcuts have their effect.
+  const press = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === "Escape") event.currentTarget.blur();
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    void send();
+  };
   const transfer = useTransfer(attach);
   return (
     <form className={styles.composer} aria-label="New message" onSubmit={(event) => { event.preventDefault(); void send(); }} {...transfer.target}>
@@ -72,7 +80,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
       <div className={styles.box} data-dropping={transfer.isOver || undefined}>
         <Files files={files} onRemove={(id) => setFiles(files.filter((file) => file.id !== id))} />
         <textarea ref={field} aria-label="Message" className={styles.field} placeholder={placeholder} rows={1} value={text} onChange={(event) => setText(event.target.value)}
-          onPaste={transfer.paste} onKeyDown={(event) => isSendKey(event) && (event.preventDefault(), void send())} />
+          onPaste={transfer.paste} onKeyDown={press} />
         <div className={styles.tools}>
           <FileButton onChoose={attach} />
           {hasClientTools && <ClientTools />}
@@ -86,8 +94,6 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     </form>
   );
 });
-
-const isSendKey = (event: KeyboardEvent) => event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing;
 
 // The text is stored with each change, so that a reload keeps it, and a message that is sent leaves nothing.
 function useDraft(name: string) {

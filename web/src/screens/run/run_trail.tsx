@@ -13,7 +13,7 @@ import styles from "./run_trail.module.css";
 export function useRuns(threadId: string) {
   const client = useClient();
   return useQuery({
-    queryKey: ["runs", threadId],
+    queryKey: ["runs", threadId, "oldest first"],
     queryFn: async ({ signal }) => {
       const { items } = await client.runs(threadId, { limit: 200 }, { signal });
       const byId = new Map<string, Run>();
