@@ -33,7 +33,7 @@ func (e Environment) Links() Links {
 type Links struct {
 	// Workflow is the page of a workflow in Temporal's UI: {workflowId}.
 	Workflow string `json:"workflow,omitempty"`
-	// Trace is the trace of a run: {traceId}, {runId}, {threadId}.
+	// Trace is the trace of a run: {runId}, {threadId}.
 	Trace string `json:"trace,omitempty"`
 }
 

@@ -37,7 +37,7 @@ type Settings struct {
 	// Version is the version of the API.
 	Version string `json:"version"`
 	// WorkflowURL is the template of URLs in Temporal's UI, with {workflowId}, and TraceURL that of
-	// traces, with {traceId}, {runId} and {threadId}. "" = there are no links.
+	// traces, with {runId} and {threadId}. "" = there are no links.
 	WorkflowURL string `json:"workflowUrl,omitempty"`
 	TraceURL    string `json:"traceUrl,omitempty"`
 }

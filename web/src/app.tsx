@@ -5,14 +5,14 @@ import { Link, Route, Switch, useLocation } from "wouter";
 import styles from "./app.module.css";
 import { announce, Announcer } from "./components/announcer";
 import { IconButton } from "./components/button";
-import { AgentIcon, ChatIcon, InboxIcon, KeyboardIcon, ScheduleIcon, SystemIcon, ThemeIcon, ThreadsIcon, UsageIcon } from "./components/icons";
+import { AgentIcon, ChatIcon, InboxIcon, KeyboardIcon, ScheduleIcon, SignOutIcon, SystemIcon, ThemeIcon, ThreadsIcon, UsageIcon } from "./components/icons";
 import { Empty, Loading, Page } from "./components/page";
 import { Problem } from "./components/problem";
 import { ShortcutList, ShortcutListener, useShortcuts } from "./components/shortcuts";
 import { paths } from "./paths";
 import { InboxNotifier } from "./screens/inbox/notifier";
-import { useClient } from "./session";
-import { consolePath } from "./settings";
+import { signOut, useClient } from "./session";
+import { consolePath, settings } from "./settings";
 import { currentTheme, nextTheme } from "./theme";
 
 const screens = {
@@ -100,6 +100,7 @@ function Navigation() {
       </nav>
       <div className={styles.tools}>
         <IconButton label="Keyboard shortcuts" onPress={() => setListOpen(true)}><KeyboardIcon /></IconButton>
+        {settings.auth !== "none" && <IconButton label="Sign out" onPress={() => void signOut()}><SignOutIcon /></IconButton>}
         <IconButton label={`Theme: ${theme}`} onPress={changeTheme}><ThemeIcon /></IconButton>
       </div>
       <ShortcutList isOpen={isListOpen} onClose={() => setListOpen(false)} />

@@ -27,8 +27,13 @@ function subscribe(listener: () => void): () => void {
   return () => credentials.listeners.delete(listener);
 }
 
-/** Forgets the token of this tab. */
-export const forgetToken = () => change({ token: undefined, isMissing: true });
+/** Ends the session, or forgets the token of this tab. Without either, it must not be called. */
+export async function signOut(): Promise<void> {
+  // The redirection leads to the provider, which the policy of the page does not allow to be loaded.
+  if (settings.auth === "session") await fetch("/auth/logout", { method: "POST", redirect: "manual" });
+  queries.clear();
+  change({ token: undefined, isMissing: true });
+}
 
 /** Tells the page that the API answered 401: it asks for credentials again. */
 function refuse(error: unknown): void {

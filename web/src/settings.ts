@@ -6,7 +6,7 @@ export interface Settings {
   version: string;
   /** The template of addresses in Temporal's UI, with {workflowId}. */
   workflowUrl?: string;
-  /** The template of addresses of traces, with {traceId}, {runId} and {threadId}. */
+  /** The template of addresses of traces, with {runId} and {threadId}. */
   traceUrl?: string;
 }
 

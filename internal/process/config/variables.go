@@ -164,7 +164,7 @@ var groups = []group{
 		{Name: "PERDURE_TLS_KEY_FILE", For: apiOnly, value: tlsKey,
 			Meaning: "File with the private key of PERDURE_TLS_CERT_FILE, PEM"},
 		{Name: "PERDURE_TRACE_URL", For: apiDev, value: traceURL,
-			Meaning: "URL of a trace in your trace store, such as https://traces.example/trace/{traceId}, for links. {traceId}, {runId} and {threadId} are replaced. Every caller can read it. Not set: no links"},
+			Meaning: "URL in your trace store that finds the trace of a run, such as https://traces.example/search?run={runId}, for links. {runId} and {threadId} are replaced. Every caller can read it. Not set: no links"},
 	}},
 	{"Encryption", []Variable{
 		{Name: EncryptionKeysName, For: withDev, value: passThrough(encryptionKeys), secret: true,

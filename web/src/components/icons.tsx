@@ -47,3 +47,4 @@ export const BellIcon = () => <Icon><path d="M4 11V7.500a4 4 0 0 1 8 0V11l1 1.50
 export const VoteIcon = () => <Icon><circle cx="6" cy="5.500" r="2.500" /><path d="M2 13c0-2.500 1.800-4 4-4s4 1.500 4 4M10.500 6l1.500 1.500 2.500-3" /></Icon>;
 export const PanelIcon = () => <Icon><rect x="2.500" y="3" width="11" height="10" rx="1.500" /><path d="M10 3v10" /></Icon>;
 export const DownIcon = () => <Icon><path d="M8 3v10M4 9l4 4 4-4" /></Icon>;
+export const SignOutIcon = () => <Icon><path d="M6.500 3H3v10h3.500M10 5l3 3-3 3M13 8H6.500" /></Icon>;

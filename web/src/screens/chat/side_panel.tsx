@@ -1,5 +1,6 @@
 import type { Thread } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
+import { useSyncExternalStore } from "react";
 import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
 import { useSearchParams } from "wouter";
 import { IconButton } from "../../components/button";
@@ -15,10 +16,18 @@ export type Panel = "state" | "subagents" | "run" | "off";
 const panels: readonly Panel[] = ["state", "subagents", "run", "off"];
 const storageKey = "perdure.chatPanel";
 
+// A page of this width has no place for the panel, unless its user opens it.
+const narrow = window.matchMedia("(width < 1100px)");
+
+function subscribe(listener: () => void): () => void {
+  narrow.addEventListener("change", listener);
+  return () => narrow.removeEventListener("change", listener);
+}
+
 /** Returns what the panel shows, by the address or the last choice, and a function that changes it. */
 export function usePanel(): [Panel, (panel: Panel) => void] {
   const [search, setSearch] = useSearchParams();
-  const isNarrow = window.innerWidth < 1_100;
+  const isNarrow = useSyncExternalStore(subscribe, () => narrow.matches);
   const fallback = isNarrow ? "off" : (localStorage.getItem(storageKey) ?? "state");
   const asked = search.get("panel") ?? fallback;
   const panel = panels.find((name) => name === asked) ?? "off";
