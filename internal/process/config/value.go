@@ -254,7 +254,7 @@ func baseURL(s string) (string, error) {
 func urlTemplate(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(u.Host, "{}") {
-		return "", fmt.Errorf("%q is not an http or https URL, such as https://traces.example/trace/{traceId}", s)
+		return "", fmt.Errorf("%q is not an http or https URL, such as https://traces.example/search?run={runId}", s)
 	}
 	return s, nil
 }
