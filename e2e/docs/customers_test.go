@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -159,6 +160,7 @@ func wantCustomerResults(t *testing.T, commands []customerCommand) {
 			entries = append(entries, strings.Join(f[2:5], " "))
 		}
 	}
+	slices.Reverse(entries) // the command shows the newest one first
 	if got, want := strings.Join(entries, "\n"), strings.Join(customerAudit, "\n"); got != want {
 		t.Errorf("entries of the deleted thread:\n%s\nwant\n%s", got, want)
 	}
