@@ -31,7 +31,7 @@ steps:
       - {steps: [{name: other, set: {/other: 1}}]}
 `
 
-// TestAgentSteps: whoever may run a pipeline receives its steps, without prompts and arguments. Only
+// TestAgentSteps: a caller that may run a pipeline receives its steps, without prompts and arguments. Only
 // those that may read the definition receive conditions. A revision that was replaced keeps its steps.
 func TestAgentSteps(t *testing.T) {
 	t.Parallel()

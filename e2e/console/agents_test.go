@@ -50,7 +50,8 @@ func paste(tab *kit.Tab, editor, text string) {
 }
 
 // TestAgents: a user finds an agent, changes its definition with the help of marks at mistakes, and
-// loses nothing by a reload, nor when somebody else publishes meanwhile. The publication has a note.
+// keeps the changed text after a reload and after a publication of another user. The publication has
+// a note.
 // Revisions are compared side by side, and an old one is restored.
 func TestAgents(t *testing.T) {
 	t.Parallel()

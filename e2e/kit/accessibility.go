@@ -44,7 +44,7 @@ func (p *Tab) Resize(width, height int) {
 var standards = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"}
 
 // WantAccessible fails the test if the page violates a rule of WCAG 2.2 AA that axe-core knows, with
-// light, dark or forced colors. Transitions are off meanwhile: their colors do not count.
+// light, dark or forced colors. Transitions are off during the check: their colors do not count.
 func (p *Tab) WantAccessible() {
 	t := p.browser.t
 	t.Helper()

@@ -75,9 +75,6 @@ export async function requestJSON<Answer>(path: string, init: RequestInit = {}):
   throw error;
 }
 
-/** The headers with the credentials of this page, for streams. */
-export const authorization = (): Record<string, string> => (credentials.token === undefined ? {} : { Authorization: `Bearer ${credentials.token}` });
-
 /** Gives the page its client, and asks for credentials where the API needs them. */
 export function SessionProvider({ children }: { children: ReactNode }) {
   const token = useSyncExternalStore(subscribe, () => credentials.token);

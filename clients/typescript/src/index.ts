@@ -46,6 +46,7 @@ export type {
   System,
   Thread,
   ThreadEntry,
+  ForkPoint,
   Trace,
   TraceEvent,
   UsageItem,

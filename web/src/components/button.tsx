@@ -13,7 +13,7 @@ export interface ButtonProps extends Omit<AriaButtonProps, "className" | "style"
 /** A button with a text. */
 export function Button({ kind = "plain", children, ...props }: ButtonProps) {
   return (
-    <AriaButton {...props} className={`${styles.button} ${styles[kind]}`}>
+    <AriaButton {...props} className={`${styles.button} ${styles[kind] ?? ""}`}>
       {children}
     </AriaButton>
   );

@@ -5,7 +5,7 @@ import styles from "./page.module.css";
 /** Properties of a Page. */
 export interface PageProps {
   title: string;
-  /** What stands beside the title, such as a status. */
+  /** What follows the title, such as a status. */
   beside?: ReactNode;
   /** A line above the title: links to where the screen belongs. */
   trail?: ReactNode;

@@ -6,7 +6,7 @@ import styles from "./problem.module.css";
 // What a person can do about a problem, by its code.
 const advice: Record<string, string> = {
   forbidden: "Ask the owner of the thread to share it with you, or an administrator for the role.",
-  unknown_thread: "It was deleted, or it belongs to somebody who does not share it with you.",
+  unknown_thread: "It was deleted, or its owner does not share it with you.",
   unknown_agent: "Look at the list of agents, or publish it.",
   busy: "Wait for the active run, steer it, or cancel it.",
   rate_limited: "Wait a moment and try again.",

@@ -39,7 +39,7 @@ function Unknown({ thread }: { thread: string }) {
   return (
     <Page title="No such thread">
       <Empty title="This thread does not exist">
-        <p>It was deleted, or it belongs to somebody who does not share it with you.</p>
+        <p>It was deleted, or its owner does not share it with you.</p>
         <p><code>{thread}</code></p>
         <p><Link href={paths.threads}>All threads</Link> · <Link href={paths.home}>New chat</Link></p>
       </Empty>

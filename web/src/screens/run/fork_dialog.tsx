@@ -1,3 +1,4 @@
+import type { ForkPoint } from "@perdure/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
@@ -7,33 +8,25 @@ import { Choice } from "../../components/choice";
 import { Dialog, DialogActions } from "../../components/dialog";
 import { Problem } from "../../components/problem";
 import { paths } from "../../paths";
-import { requestJSON } from "../../session";
+import { useClient } from "../../session";
 import { durationText } from "../../components/time";
 import { causeOf, type Trace, treeOf } from "./trace";
-
-/** A place in a run at which its thread can be forked (GET …/forkpoints). */
-interface ForkPoint {
-  cursor: string;
-  at: string;
-  kind: "turn" | "step" | "end";
-  name?: string;
-}
 
 const endOfRun = "end";
 
 /** Chooses where a new thread begins that has the conversation of this one up to there. */
 export function ForkDialog({ trace, onClose }: { trace: Trace; onClose: () => void }) {
   const [, navigate] = useLocation();
-  const path = `/v1/threads/${encodeURIComponent(trace.threadId)}/runs/${encodeURIComponent(trace.runId)}`;
+  const client = useClient();
   const { data: points = [] } = useQuery({
     queryKey: ["forkpoints", trace.threadId, trace.runId, trace.cursor],
-    queryFn: async () => (await requestJSON<{ items: ForkPoint[] }>(`${path}/forkpoints`)).items,
+    queryFn: () => client.forkPoints(trace.threadId, trace.runId),
   });
   const [chosen, setChosen] = useState<string>();
   const at = chosen ?? pointBeforeFailure(trace, points)?.cursor ?? points.at(-1)?.cursor ?? endOfRun;
   const fork = useMutation({
-    mutationFn: () => requestJSON<{ threadId: string }>(`${path}/fork`, { method: "POST", body: JSON.stringify({ threadId: crypto.randomUUID(), ...(at !== endOfRun && { at }) }) }),
-    onSuccess: ({ threadId }) => {
+    mutationFn: () => client.fork(trace.threadId, trace.runId, undefined, at === endOfRun ? {} : { at }),
+    onSuccess: (threadId) => {
       announce("The fork is ready");
       navigate(paths.thread(threadId));
     },

@@ -7,7 +7,7 @@ import PipelineGraph from "../../components/pipeline_graph";
 import type { PipelineSpan } from "../../components/pipeline_states";
 import { Problem } from "../../components/problem";
 import { paths } from "../../paths";
-import { requestJSON } from "../../session";
+import { requestJSON, useClient } from "../../session";
 
 /** What the graph needs of the trace of a run. */
 export interface TracedRun {
@@ -49,12 +49,13 @@ const mostEarlier = 20;
 
 /** The traces of the runs that a run continues, the first one first. They have ended, so they never change. */
 function useEarlierRuns(thread: string, { continues }: TracedRun) {
+  const client = useClient();
   return useQuery({
     queryKey: ["threads", thread, "traces before", continues],
     queryFn: async () => {
       const found: TracedRun[] = [];
       for (let run = continues; run !== undefined && found.length < mostEarlier;) {
-        const trace = await requestJSON<TracedRun>(`/v1/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(run)}/trace`);
+        const trace = await client.trace(thread, run);
         found.unshift(trace);
         run = trace.continues;
       }

@@ -16,7 +16,7 @@ const overlaps = [
   { id: "buffer_one", label: "Wait, at most one" },
   { id: "buffer_all", label: "Wait, all of them" },
   { id: "cancel_other", label: "Cancel the active run" },
-  { id: "allow_all", label: "Run beside it" },
+  { id: "allow_all", label: "Run at the same time" },
 ];
 
 /** The dialog that creates a schedule with one message and cron times. The API has further kinds of times. */
