@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -120,6 +121,19 @@ func TestTimestampsOfEvents(t *testing.T) {
 			}
 			if plain := node.do(http.MethodGet, path+"timestamps=false", "", "Accept", accept); strings.Contains(plain.body, "timestamp") {
 				t.Errorf("%s as %s without timestamps = %s, want none", path, accept, plain.body)
+			}
+		}
+	}
+	for _, frame := range []map[string]any{{"runId": "r1"}, {"follow": false}} {
+		for _, timed := range []bool{true, false} {
+			maps.Copy(frame, map[string]any{"type": "subscribe", "id": "1", "threadId": "t", "timestamps": timed})
+			c := node.dial()
+			c.send(frame)
+			c.want("ack", "1")
+			_, lines := c.until("1", "end")
+			events := strings.Join(lines, "\n")
+			if strings.Contains(events, want) != timed {
+				t.Errorf("events of %v = %s", frame, events)
 			}
 		}
 	}

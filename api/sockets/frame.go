@@ -65,6 +65,7 @@ type subscribeMembers struct {
 	Join            bool    `json:"join"`
 	Follow          *bool   `json:"follow"` // of a thread; none = true
 	ProtocolVersion *string `json:"protocolVersion"`
+	Timestamps      bool    `json:"timestamps"`
 }
 
 // decideMembers are the members of decide, together with reason and content.
@@ -116,7 +117,7 @@ var membersOf = map[string][]string{
 	"ping":        {},
 	"unsubscribe": {},
 	"run":         {"agent", "revision", "input", "waitFor"},
-	"subscribe":   {"threadId", "runId", "after", "join", "follow", "protocolVersion", "waitFor"},
+	"subscribe":   {"threadId", "runId", "after", "join", "follow", "timestamps", "protocolVersion", "waitFor"},
 	"cancel":      {"threadId", "runId", "reason"},
 	"steer":       {"threadId", "message"},
 	"decide":      {"threadId", "approvalId", "decision", "args", "content", "reason", "remember"},

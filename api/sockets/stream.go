@@ -107,7 +107,7 @@ func (s *session) attachment(ctx context.Context, r *clientFrame) (run stream.Ru
 	if err == nil && r.RunID != nil && r.Join && o.After != nil {
 		err = invalidFrame("/join", "must not be combined with after")
 	}
-	o.Join = r.Join
+	o.Join, o.Timestamps = r.Join, r.Timestamps
 	return run, o, mayRead, err
 }
 
@@ -119,7 +119,7 @@ func (s *session) attach(ctx context.Context, r *clientFrame, run stream.Run, o 
 	if r.RunID == nil {
 		// The view is attached before the check: a record that is written between the two is not
 		// missed.
-		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Generation: o.Generation, IncludeLater: r.followsLaterRuns()})
+		reader := s.Views.Thread(run.Thread, view.ThreadOptions{After: o.After, Generation: o.Generation, IncludeLater: r.followsLaterRuns(), Timestamps: o.Timestamps})
 		if r.followsLaterRuns() {
 			return run, reader, nil
 		}

@@ -9,10 +9,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -36,6 +38,9 @@ type Settings struct {
 	Auth string `json:"auth"`
 	// Version is the version of the API.
 	Version string `json:"version"`
+	// Prefix is the path of the public URL, such as /agents, behind a proxy that removes it from the
+	// paths of requests; "" = there is none. It begins with a slash, and has none at its end.
+	Prefix string `json:"prefix,omitempty"`
 	// WorkflowURL is the template of URLs in Temporal's UI, with {workflowId}, and TraceURL that of
 	// traces, with {runId} and {threadId}. "" = there are no links.
 	WorkflowURL string `json:"workflowUrl,omitempty"`
@@ -45,6 +50,7 @@ type Settings struct {
 // Console serves the files of the console. It is safe for concurrent use.
 type Console struct {
 	settings []byte // as JSON without "<", for index.html
+	base     []byte // the path of the console for browsers, with a slash at its end, in HTML
 	files    map[string]*file
 }
 
@@ -58,7 +64,7 @@ func New(settings Settings) (*Console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	c := &Console{settings: encoded, files: map[string]*file{}}
+	c := &Console{settings: encoded, base: []byte(html.EscapeString(settings.Prefix + Path + "/")), files: map[string]*file{}}
 	err = fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -110,7 +116,7 @@ func (c *Console) servePage(w http.ResponseWriter) {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails
 	nonce := base64.RawURLEncoding.EncodeToString(random)
-	page := bytes.ReplaceAll(c.files[indexFile].content, []byte(`="./`), []byte(`="`+Path+`/`))
+	page := bytes.ReplaceAll(c.files[indexFile].content, []byte(`="./`), slices.Concat([]byte(`="`), c.base))
 	page = bytes.ReplaceAll(page, []byte("{{nonce}}"), []byte(nonce))
 	page = bytes.Replace(page, []byte("{{settings}}"), c.settings, 1)
 	header := w.Header()

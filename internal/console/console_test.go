@@ -36,6 +36,19 @@ func get(c *console.Console, path string, header ...string) *httptest.ResponseRe
 	return w
 }
 
+// TestPageBehindProxy: files and settings of the page have the path at which a proxy serves the API.
+func TestPageBehindProxy(t *testing.T) {
+	t.Parallel()
+	c, err := console.New(console.Settings{Auth: console.AuthNone, Prefix: `/agents&"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := get(c, "/console/threads/t").Body.String()
+	if !strings.Contains(body, `src="/agents&amp;&#34;/console/assets/`) || !strings.Contains(body, `"prefix":"/agents\u0026\""`) {
+		t.Errorf("the page ignores the prefix:\n%s", body)
+	}
+}
+
 // TestPage: each path gets the page, with a policy whose nonce is new each time, and with settings
 // that cannot end their element.
 func TestPage(t *testing.T) {

@@ -12,6 +12,7 @@ import { ShortcutList, ShortcutListener, useShortcuts } from "./components/short
 import { paths } from "./paths";
 import { InboxNotifier } from "./screens/inbox/notifier";
 import { signOut, useClient } from "./session";
+import { decoded } from "./raw_location";
 import { consolePath, settings } from "./settings";
 import { currentTheme, nextTheme } from "./theme";
 
@@ -133,16 +134,16 @@ function Screens() {
       <Suspense fallback={<Loading />}>
         <Switch>
           <Route path="/">{() => <screens.newChat />}</Route>
-          <Route path="/chat/:agent">{({ agent }) => <screens.newChat agent={agent} />}</Route>
+          <Route path="/chat/:agent">{(params) => <screens.newChat {...decoded(params)} />}</Route>
           <Route path="/inbox">{() => <screens.inbox />}</Route>
-          <Route path="/inbox/:thread/:approval">{({ thread, approval }) => <screens.inbox thread={thread} approval={approval} />}</Route>
+          <Route path="/inbox/:thread/:approval">{(params) => <screens.inbox {...decoded(params)} />}</Route>
           <Route path="/threads">{() => <screens.threads />}</Route>
-          <Route path="/threads/:thread">{({ thread }) => <screens.thread thread={thread} />}</Route>
-          <Route path="/threads/:thread/runs/:run">{({ thread, run }) => <screens.run thread={thread} run={run} />}</Route>
+          <Route path="/threads/:thread">{(params) => <screens.thread {...decoded(params)} />}</Route>
+          <Route path="/threads/:thread/runs/:run">{(params) => <screens.run {...decoded(params)} />}</Route>
           <Route path="/agents">{() => <screens.agents />}</Route>
-          <Route path="/agents/:agent/*?">{({ agent }) => <screens.agent agent={agent} />}</Route>
+          <Route path="/agents/:agent/*?">{(params) => <screens.agent {...decoded(params)} />}</Route>
           <Route path="/schedules">{() => <screens.schedules />}</Route>
-          <Route path="/schedules/:schedule">{({ schedule }) => <screens.schedule schedule={schedule} />}</Route>
+          <Route path="/schedules/:schedule">{(params) => <screens.schedule {...decoded(params)} />}</Route>
           <Route path="/usage">{() => <screens.usage />}</Route>
           <Route path="/system">{() => <screens.system />}</Route>
           <Route>{unknown}</Route>

@@ -4,6 +4,8 @@ export interface Settings {
   auth: "none" | "token" | "session";
   /** The version of the API. */
   version: string;
+  /** The path of the API behind a proxy, without a slash at its end. */
+  prefix?: string;
   /** The template of addresses in Temporal's UI, with {workflowId}. */
   workflowUrl?: string;
   /** The template of addresses of traces, with {runId} and {threadId}. */
@@ -13,8 +15,10 @@ export interface Settings {
 /** The settings of this page. */
 export const settings: Settings = JSON.parse(document.getElementById("settings")?.textContent || "{}") as Settings;
 
+const prefix = settings.prefix ?? "";
+
 /** The path of the console, without a slash at its end. */
-export const consolePath = "/console";
+export const consolePath = `${prefix}/console`;
 
 /** The address of the API, without `/v1`. */
-export const apiURL = location.origin;
+export const apiURL = location.origin + prefix;

@@ -13,6 +13,7 @@ export type RequestFrame =
       after?: string | undefined;
       join?: boolean;
       follow?: boolean;
+      timestamps?: boolean;
       waitFor?: string | undefined;
       protocolVersion?: string;
     }

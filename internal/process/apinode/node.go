@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -227,7 +229,11 @@ func settings(cfg Config) console.Settings {
 		auth = console.AuthToken
 	}
 	links := cfg.Environment.Links()
-	return console.Settings{Auth: auth, Version: version.Read().Version, WorkflowURL: links.Workflow, TraceURL: links.Trace}
+	prefix := ""
+	if public, err := url.Parse(cfg.PublicURL); err == nil {
+		prefix = strings.TrimRight(public.EscapedPath(), "/")
+	}
+	return console.Settings{Auth: auth, Version: version.Read().Version, Prefix: prefix, WorkflowURL: links.Workflow, TraceURL: links.Trace}
 }
 
 // observeFiles records the contents of the files of the configuration in the audit log.
