@@ -312,8 +312,8 @@ func TestSummariesOfThreads(t *testing.T) {
 	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
-	if a := node.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"idle"`) {
-		t.Errorf("thread with a dead workflow: got %s, want the status idle", a.body)
+	if a := node.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"failed"`) {
+		t.Errorf("thread with a dead workflow: got %s, want the status failed", a.body)
 	}
 	if a := node.do(http.MethodGet, "/v1/threads/dead/runs", ""); !strings.Contains(a.body, `"outcome":"error","code":"workflow_terminated"`) {
 		t.Errorf("run with a dead workflow: got %s, want the error workflow_terminated", a.body)

@@ -16,7 +16,7 @@ type ThreadItem struct {
 	Metadata  map[string]string `json:"metadata"`
 	Agent     string            `json:"agent"`
 	RunID     string            `json:"runId"`  // the last run that began
-	Status    string            `json:"status"` // running, paused, waiting or idle
+	Status    string            `json:"status"` // running, paused, waiting, failed or idle
 	CreatedAt time.Time         `json:"createdAt"`
 	UpdatedAt time.Time         `json:"updatedAt"`
 	Owner     string            `json:"owner"` // "" = an anonymous caller
@@ -60,7 +60,7 @@ type Thread struct {
 	Metadata  map[string]string `json:"metadata"`
 	Agent     string            `json:"agent"`
 	RunID     string            `json:"runId"`  // the last run that began
-	Status    string            `json:"status"` // running, paused, waiting or idle
+	Status    string            `json:"status"` // running, paused, waiting, failed or idle
 	CreatedAt time.Time         `json:"createdAt"`
 	UpdatedAt time.Time         `json:"updatedAt"`
 	// Waiting are the open interrupts; nil = there are none.

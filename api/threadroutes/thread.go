@@ -48,10 +48,8 @@ func readFilter(c *gin.Context) (threads.Filter, error) {
 		Agent: c.Query("agent"), Status: stream.Status(c.Query("status")), Owner: c.Query("owner"), Text: c.Query("q"),
 		WaitingFor: stream.WaitKind(c.Query("waitingFor")),
 	}
-	switch filter.Status {
-	case "", stream.StatusRunning, stream.StatusPaused, stream.StatusWaiting, stream.StatusIdle:
-	default:
-		return filter, problem.InvalidParameter("status", "status must be running, paused, waiting or idle")
+	if filter.Status != "" && !slices.Contains(stream.Statuses, filter.Status) {
+		return filter, problem.InvalidParameter("status", "status must be running, paused, waiting, failed or idle")
 	}
 	if filter.WaitingFor != "" && !slices.Contains(stream.WaitKinds, filter.WaitingFor) {
 		return filter, problem.InvalidParameter("waitingFor", "waitingFor must be approval, question, limit or client_tool")

@@ -42,7 +42,7 @@ func (e *environment) listThreads() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only those of this agent")
-	flags.StringVar(&f.Status, "status", "", "only threads with this status: running, paused, waiting or idle")
+	flags.StringVar(&f.Status, "status", "", "only threads with this status: running, paused, waiting, failed or idle")
 	flags.StringVar(&f.Text, "search", "", "only those with this text in the title or the metadata, in whatever case")
 	flags.StringVar(&f.Owner, "owner", "", "only those of this subject")
 	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit or client_tool")
@@ -53,7 +53,7 @@ func (e *environment) listThreads() *cobra.Command {
 	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only those updated before this time (RFC 3339)")
 	paging(cmd, &f.Paging)
 	completeFlag(cmd, "agent", e.completeAgents)
-	completeWords(cmd, "status", "running", "paused", "waiting", "idle")
+	completeWords(cmd, "status", "running", "paused", "waiting", "failed", "idle")
 	completeWords(cmd, "waiting-for", "approval", "question", "limit", "client_tool")
 	return cmd
 }

@@ -13,6 +13,7 @@ const statuses = [
   { id: "retrying", label: "Retrying" },
   { id: "waiting", label: "Waiting" },
   { id: "paused", label: "Paused" },
+  { id: "failed", label: "Failed" },
   { id: "idle", label: "Idle" },
 ];
 
