@@ -96,6 +96,8 @@ type ThreadFilter struct {
 	WaitingFor string
 	// Retrying selects the threads whose active run is retrying.
 	Retrying bool
+	// MinCost and MaxCost bound the cost of the ended runs: amounts such as 0.5.
+	MinCost, MaxCost string
 	// The bounds are times in RFC 3339.
 	CreatedAfter, CreatedBefore, UpdatedAfter, UpdatedBefore string
 	Paging
@@ -103,7 +105,7 @@ type ThreadFilter struct {
 
 // Threads returns a page of threads, last updated first.
 func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[ThreadItem]], error) {
-	q := f.query("q", f.Text, "agent", f.Agent, "owner", f.Owner, "status", f.Status, "waitingFor", f.WaitingFor,
+	q := f.query("q", f.Text, "agent", f.Agent, "owner", f.Owner, "status", f.Status, "waitingFor", f.WaitingFor, "minCost", f.MinCost, "maxCost", f.MaxCost,
 		"createdAfter", f.CreatedAfter, "createdBefore", f.CreatedBefore, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
 	if f.Retrying {
 		q.Set("retrying", "true")

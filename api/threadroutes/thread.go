@@ -42,55 +42,6 @@ func (r *Routes) listThreads(c *gin.Context) error {
 	return request.WriteJSON(c, http.StatusOK, page)
 }
 
-// readFilter reads the filter of a list from the query. Invalid values are 400.
-func readFilter(c *gin.Context) (threads.Filter, error) {
-	filter := threads.Filter{
-		Agent: c.Query("agent"), Status: stream.Status(c.Query("status")), Owner: c.Query("owner"), Text: c.Query("q"),
-		WaitingFor: stream.WaitKind(c.Query("waitingFor")),
-	}
-	if filter.Status != "" && !slices.Contains(stream.Statuses, filter.Status) {
-		return filter, problem.InvalidParameter("status", "status must be running, paused, waiting, failed or idle")
-	}
-	if filter.WaitingFor != "" && !slices.Contains(stream.WaitKinds, filter.WaitingFor) {
-		return filter, problem.InvalidParameter("waitingFor", "waitingFor must be approval, question, limit or client_tool")
-	}
-	switch c.DefaultQuery("retrying", "false") {
-	case "false":
-	case "true":
-		filter.Retrying = true
-	default:
-		return filter, problem.InvalidParameter("retrying", "retrying must be true or false")
-	}
-	if len(filter.Text) > maxSearchBytes || !stream.IsPlainText(filter.Text) {
-		return filter, problem.InvalidParameter("q", fmt.Sprintf("q must be text on one line, with at most %d bytes", maxSearchBytes))
-	}
-	for name, bound := range map[string]*time.Time{
-		"updatedAfter": &filter.After, "updatedBefore": &filter.Before, "createdAfter": &filter.CreatedAfter, "createdBefore": &filter.CreatedBefore,
-	} {
-		var err error
-		if *bound, err = readTime(c, name); err != nil {
-			return filter, err
-		}
-	}
-	return filter, nil
-}
-
-// maxSearchBytes bounds the parameter q: longer text is in no title and no value.
-const maxSearchBytes = 320
-
-// readTime reads an RFC 3339 time from a parameter; zero = the parameter is missing.
-func readTime(c *gin.Context, name string) (time.Time, error) {
-	text, ok := c.GetQuery(name)
-	if !ok {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return t, problem.InvalidParameter(name, name+" must be a time, such as 2026-11-21T09:30:00Z")
-	}
-	return t, nil
-}
-
 // threadSummary is the answer of GET /v1/threads/{thread}.
 type threadSummary struct {
 	ThreadID string `json:"threadId"`

@@ -47,6 +47,8 @@ func (e *environment) listThreads() *cobra.Command {
 	flags.StringVar(&f.Owner, "owner", "", "only those of this subject")
 	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit or client_tool")
 	flags.BoolVar(&f.Retrying, "retrying", false, "only those whose active run is retrying")
+	flags.StringVar(&f.MinCost, "min-cost", "", "only those whose ended runs cost at least this, such as 0.5")
+	flags.StringVar(&f.MaxCost, "max-cost", "", "only those whose ended runs cost at most this")
 	flags.StringVar(&f.CreatedAfter, "created-after", "", "only those that began after this time (RFC 3339)")
 	flags.StringVar(&f.CreatedBefore, "created-before", "", "only those that began before this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only those updated after this time (RFC 3339)")

@@ -55,6 +55,9 @@ export function ThreadFilters({ filters, onChange }: ThreadFiltersProps) {
       <div className={styles.owner}>
         <TypedField label="Owner" placeholder="Owner" value={filters.owner} onChange={(owner) => onChange({ owner })} />
       </div>
+      <div className={styles.cost}>
+        <TypedField label="Cost at least" placeholder="Min. cost" value={filters.minCost} onChange={(minCost) => onChange({ minCost })} />
+      </div>
       <Choice label="Last activity" isLabelHidden options={times} value={filters.within} onChange={(within) => onChange({ within })} />
       {isFiltered(filters) && <Button kind="quiet" onPress={() => onChange(noFilters)}>Clear</Button>}
     </div>
