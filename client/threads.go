@@ -28,7 +28,15 @@ type ThreadItem struct {
 	// if no model has a price.
 	Tokens   *Tokens   `json:"tokens"`
 	Retrying *Retrying `json:"retrying"` // nil = no activity is retried
+	Stuck    *Stuck    `json:"stuck"`    // only with ThreadFilter.Stuck
 	Cost     *Cost     `json:"cost"`
+}
+
+// Stuck tells why no worker gets a run ahead.
+type Stuck struct {
+	Reason    string    `json:"reason"` // what is wrong, and what an operator should do
+	TaskQueue string    `json:"taskQueue"`
+	Since     time.Time `json:"since"`
 }
 
 // Retrying is a failed attempt of an activity that is attempted again.
@@ -69,6 +77,7 @@ type Thread struct {
 		ToolCallIDs []string         `json:"toolCallIds"`
 	} `json:"waiting"`
 	Retrying *Retrying         `json:"retrying"` // nil = no activity is retried
+	Stuck    *Stuck            `json:"stuck"`    // nil = the run gets ahead, or waits for people
 	Runs     int               `json:"runs"`
 	Messages int               `json:"messages"`
 	Usage    []agui.TokenUsage `json:"usage"`
@@ -96,6 +105,9 @@ type ThreadFilter struct {
 	WaitingFor string
 	// Retrying selects the threads whose active run is retrying.
 	Retrying bool
+	// Stuck selects the threads whose active run no worker gets ahead. A page may have fewer items than
+	// its limit, and still a next cursor.
+	Stuck bool
 	// MinCost and MaxCost bound the cost of the ended runs: amounts such as 0.5.
 	MinCost, MaxCost string
 	// The bounds are times in RFC 3339.
@@ -109,6 +121,9 @@ func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[Thr
 		"createdAfter", f.CreatedAfter, "createdBefore", f.CreatedBefore, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
 	if f.Retrying {
 		q.Set("retrying", "true")
+	}
+	if f.Stuck {
+		q.Set("stuck", "true")
 	}
 	return document[Page[ThreadItem]](ctx, c, get("/v1/threads", q))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/stuck"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/index/threads"
@@ -35,6 +36,13 @@ func (r *Routes) listThreads(c *gin.Context) error {
 		return err
 	}
 	filter.MayRead = r.access.MayRead(c.Request.Context())
+	isStuck, err := readBool(c, "stuck")
+	if err != nil {
+		return err
+	}
+	if isStuck {
+		return r.listStuck(c, filter, limit)
+	}
 	page, err := r.index.List(request.Caller(c.Request.Context()).Tenant, filter, c.Query("cursor"), limit)
 	if err != nil {
 		return err
@@ -55,6 +63,9 @@ type threadSummary struct {
 	RunID string `json:"runId,omitempty"`
 	// Retrying tells why the active run does not get ahead; nil = no activity is retried.
 	Retrying *threads.Retrying `json:"retrying,omitempty"`
+	// Stuck tells why no worker gets the active run, or the input that was sent last, ahead; nil = it
+	// gets ahead, or waits for people.
+	Stuck *stuck.Stuck `json:"stuck,omitempty"`
 	// Waiting has the open interrupts and client tool calls, also those of a held run; nil = none.
 	Waiting *openInterrupts `json:"waiting,omitempty"`
 	// Runs and Messages are counts. Usage is the sum over all runs, with one entry for each model;
@@ -179,6 +190,7 @@ func (r *Routes) showThread(c *gin.Context) error {
 			summary.Status = stream.StatusPaused
 		}
 	}
+	summary.Stuck = r.stuckRun(ctx, thread, summary.Status)
 	return request.WriteJSON(c, http.StatusOK, summary)
 }
 

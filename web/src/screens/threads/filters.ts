@@ -6,7 +6,7 @@ import { changeSearchParams } from "../../components/search_param";
 export interface Filters {
   q: string;
   agent: string;
-  /** A status of threads, or `retrying`. */
+  /** A status of threads, `retrying` or `stuck`. */
   status: string;
   waitingFor: string;
   owner: string;
@@ -43,7 +43,7 @@ export function queryOf({ q, agent, status, waitingFor, owner, minCost, within }
   return {
     ...(q !== "" && { q }),
     ...(agent !== "" && { agent }),
-    ...(status === "retrying" ? { retrying: true } : status !== "" && { status }),
+    ...(status === "retrying" || status === "stuck" ? { [status]: true } : status !== "" && { status }),
     ...(waitingFor !== "" && { waitingFor }),
     ...(owner !== "" && { owner }),
     ...(minCost !== "" && { minCost }),

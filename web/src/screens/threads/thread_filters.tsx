@@ -11,6 +11,7 @@ const statuses = [
   { id: "", label: "Any status" },
   { id: "running", label: "Running" },
   { id: "retrying", label: "Retrying" },
+  { id: "stuck", label: "Stuck" },
   { id: "waiting", label: "Waiting" },
   { id: "paused", label: "Paused" },
   { id: "failed", label: "Failed" },
