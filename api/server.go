@@ -265,7 +265,7 @@ func New(cfg Config) *Server {
 	if cfg.Inbox != nil {
 		index, store = cfg.Inbox.Index, cfg.Inbox.Store
 	}
-	s.silenceWatcher = silence.NewWatcher(s.finder, cfg.Temporal, cfg.Silence)
+	s.silenceWatcher = silence.NewWatcher(s.finder, cfg.Temporal, cfg.Usage, cfg.Silence)
 	s.streams = streams.New(streams.Config{
 		Problems:   s.Writer,
 		Logger:     cfg.Logger,

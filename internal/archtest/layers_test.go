@@ -90,7 +90,7 @@ var layers = []layer{
 	{"api/sessionroutes", []string{"api/problem", "api/request", "internal/auth", "internal/auth/oidc", "internal/auth/sessions", "github.com/gin-gonic/gin"}},
 	{"api/lookup", []string{"api/problem", "stream", "stream/snapshot", "internal/approvals/inbox"}},
 	{"api/commands", []string{"api/lookup", "api/problem", "api/request", "agui", "runs", "stream", "stream/snapshot", "internal/control/dispatch", "go.temporal.io/..."}},
-	{"api/silence", []string{"api/lookup", "agui", "runs", "stream", "internal/control/dispatch", "go.temporal.io/..."}},
+	{"api/silence", []string{"api/lookup", "agui", "runs", "stream", "stream/trace", "internal/control/dispatch", "internal/control/usage", "go.temporal.io/..."}},
 	{"api/stuck", []string{"stream", "internal/control/dispatch", "go.temporal.io/...", "golang.org/x/sync/errgroup", "google.golang.org/protobuf/types/known/timestamppb"}},
 	{"api/decisions", []string{"api/auditing", "api/commands", "api/lookup", "api/problem", "api/request", "agents", "agents/catalog", "agents/pipeline", "agui", "runs", "stream", "stream/snapshot", "internal/auth", "internal/auth/policy", "internal/approvals/inbox"}},
 	{"api/streams", []string{"internal/control/quota", "api/problem", "api/request", "api/silence", "agui", "agui/protobuf", "stream", "stream/view", "internal/auth", "internal/auth/policy", "internal/process/telemetry", "internal/transport/live", "internal/transport/sse", "github.com/gin-gonic/gin", "golang.org/x/sync/semaphore"}},
