@@ -2,12 +2,10 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 )
 
 // This file counts runs for the report of usage.
@@ -37,19 +35,7 @@ func (a *Activities) countRun(ctx context.Context, in runs.FinishInput, outcome 
 
 // endedRun returns a run as the ledger counts it, with the times of its first and last record.
 func (a *Activities) endedRun(ctx context.Context, in runs.FinishInput) (usage.Run, error) {
-	run := runOf(in.Run)
-	first, err := a.Log.First(ctx, a.Log.LaneSubject(run, stream.LaneMain), 1)
-	if err != nil {
-		return usage.Run{}, err
-	}
-	end, err := a.Log.TerminalRecord(ctx, run)
-	if err != nil {
-		return usage.Run{}, err
-	}
-	if first == nil || end == nil {
-		return usage.Run{}, errors.New("activities: the log lacks records of the run")
-	}
-	return usage.Run{
-		Run: run, Agent: in.Agent, Ended: end.Time, Duration: end.Time.Sub(first.Time), Usage: in.Usage, Currency: a.currency(),
-	}, nil
+	ended, err := usage.EndedRun(ctx, a.Log, runOf(in.Run))
+	ended.Agent, ended.Usage, ended.Currency = in.Agent, in.Usage, a.currency()
+	return ended, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/audit/store"
@@ -114,6 +115,23 @@ func TestThreadsExpire(t *testing.T) {
 	r.wantRound(2*time.Hour, 1)
 	r.end(active)
 	<-ended
+}
+
+// TestFailedThreadExpires: a thread whose last run failed is removed as an idle one.
+func TestFailedThreadExpires(t *testing.T) {
+	t.Parallel()
+	r := setupRetention(t, "default: {threads: 1h}")
+	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: tenantOfTests, ID: "failed"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	if _, err := r.snapshots.OpenRun(r.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.log.Seal(r.ctx(), p, &agui.RunError{Code: "internal"}); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitListed(1)
+	r.wantRound(30*time.Minute, 0)
+	r.wantRound(2*time.Hour, 1)
+	r.awaitListed(0)
 }
 
 // heldRemoval deletes threads. The first deletion closes begun, and waits for resume.

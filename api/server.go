@@ -31,6 +31,7 @@ import (
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/api/sockets"
 	"github.com/perdure/perdure/api/streams"
+	"github.com/perdure/perdure/api/stuck"
 	"github.com/perdure/perdure/api/subjectroutes"
 	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/api/threadroutes"
@@ -264,7 +265,7 @@ func New(cfg Config) *Server {
 	if cfg.Inbox != nil {
 		index, store = cfg.Inbox.Index, cfg.Inbox.Store
 	}
-	s.silenceWatcher = silence.NewWatcher(s.finder, cfg.Temporal, cfg.Silence)
+	s.silenceWatcher = silence.NewWatcher(s.finder, cfg.Temporal, cfg.Usage, cfg.Silence)
 	s.streams = streams.New(streams.Config{
 		Problems:   s.Writer,
 		Logger:     cfg.Logger,
@@ -306,7 +307,8 @@ func New(cfg Config) *Server {
 	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Holds: holds}
 	s.threads = threadroutes.New(threadroutes.Config{
 		Meter:    s.meter,
-		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Deletion: s.deletion, Watcher: s.silenceWatcher, Access: s.access, Index: cfg.Threads,
+		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Deletion: s.deletion, Watcher: s.silenceWatcher,
+		Stuck: &stuck.Checker{Temporal: cfg.Temporal}, Access: s.access, Index: cfg.Threads,
 	})
 	return s
 }

@@ -21,11 +21,13 @@ import (
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
@@ -67,9 +69,11 @@ type temporalStub struct {
 	steer  func(in runs.SteerRequest) (runs.SteerResult, error)
 	decide func(thread string, in runs.DecideRequest) (runs.DecideResult, error)
 	status func(execution string) (enums.WorkflowExecutionStatus, error)
-	clock  clockStub
-	fired  func(workflow string) (runs.FiringResult, error) // the result of a firing
-	lasts  func(workflow string) bool                       // whether the firing is still active
+	// waits tells that a task of a workflow waits for a worker since an hour; nil = none does.
+	waits func(workflow string) bool
+	clock clockStub
+	fired func(workflow string) (runs.FiringResult, error) // the result of a firing
+	lasts func(workflow string) bool                       // whether the firing is still active
 	// history is the history of the latest execution, whose ID is "latest".
 	history []*historypb.HistoryEvent
 	mu      sync.Mutex
@@ -121,9 +125,21 @@ func (s *temporalStub) DescribeWorkflowExecution(_ context.Context, workflow, ex
 		return nil, serviceerror.NewNotFound("closed")
 	}
 	status, err := s.status(execution)
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+	w := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Status: status, Execution: &commonpb.WorkflowExecution{RunId: cmp.Or(execution, "latest")},
-	}}, err
+	}}
+	if s.waits != nil && s.waits(workflow) {
+		w.ExecutionConfig = &workflowpb.WorkflowExecutionConfig{TaskQueue: &taskqueuepb.TaskQueue{Name: runs.TaskQueue}}
+		w.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
+			State: enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, ScheduledTime: timestamppb.New(time.Now().Add(-time.Hour)), Attempt: 1,
+		}
+	}
+	return w, err
+}
+
+// DescribeTaskQueue implements client.Client: no worker polls.
+func (s *temporalStub) DescribeTaskQueue(context.Context, string, enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
+	return &workflowservice.DescribeTaskQueueResponse{}, nil
 }
 
 func (s *temporalStub) GetWorkflowHistory(_ context.Context, _, execution string, _ bool, _ enums.HistoryEventFilterType) client.HistoryEventIterator {

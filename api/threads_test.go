@@ -207,6 +207,12 @@ func TestListThreads(t *testing.T) {
 	node.answerRuns()
 	node.postMessage("t1", "r")
 	node.postMessage("t2", "r")
+	node.temporal.start = func(in runs.Input) error {
+		end := &agui.RunFinished{ThreadID: in.Run.Thread, RunID: in.Run.ID, BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{stream.MetadataCost: json.RawMessage(`{"amount":0.25,"currency":"EUR"}`)}}}
+		_, _, err := node.log.Seal(node.ctx(), node.begin(in, "e"), end)
+		return err
+	}
+	node.postMessage("t5", "r")
 	node.temporal.start = func(in runs.Input) error { node.interrupts(node.begin(in, "e")); return nil }
 	node.postMessage("t3", "r")
 	node.temporal.start = func(in runs.Input) error {
@@ -239,12 +245,16 @@ func TestListThreads(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"?retrying=true":                     "t4 running",
-		"?retrying=false":                    "t4 running, t3 waiting, t2 idle, t1 idle",
-		"":                                   "t4 running, t3 waiting, t2 idle, t1 idle",
+		"?retrying=false":                    "t4 running, t3 waiting, t5 idle, t2 idle, t1 idle",
+		"":                                   "t4 running, t3 waiting, t5 idle, t2 idle, t1 idle",
 		"?agent=b":                           "t4 running",
-		"?status=idle":                       "t2 idle, t1 idle",
+		"?status=idle":                       "t5 idle, t2 idle, t1 idle",
+		"?status=failed":                     "",
+		"?minCost=0":                         "t5 idle",
+		"?minCost=0.25&maxCost=0.3":          "t5 idle",
+		"?minCost=0.26":                      "",
 		"?status=waiting&agent=c":            "",
-		"?updatedAfter=2000-01-01T00:00:00Z": "t4 running, t3 waiting, t2 idle, t1 idle",
+		"?updatedAfter=2000-01-01T00:00:00Z": "t4 running, t3 waiting, t5 idle, t2 idle, t1 idle",
 		"?updatedBefore=2000-01-01T00:00:00%2B02:00": "",
 	} {
 		node.awaitList(query, want)
@@ -253,10 +263,10 @@ func TestListThreads(t *testing.T) {
 	node.get("/v1/threads?limit=3", &first)
 	node.get("/v1/threads?limit=3&cursor="+first.NextCursor, &second)
 	mustEqual(t, "number of threads of the first page", len(first.Items), 3)
-	mustEqual(t, "number of threads of the second page", len(second.Items), 1)
-	wantEqual(t, "thread of the second page", second.Items[0].ThreadID, "t1")
+	mustEqual(t, "number of threads of the second page", len(second.Items), 2)
+	wantEqual(t, "last thread of the second page", second.Items[1].ThreadID, "t1")
 	wantEqual(t, "cursor after the last page", second.NextCursor, "")
-	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?retrying=maybe", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
+	for _, query := range []string{"?limit=0", "?limit=501", "?status=busy", "?retrying=maybe", "?minCost=-1", "?maxCost=much", "?updatedAfter=yesterday", "?updatedBefore=", "?cursor=x"} {
 		a := node.do(http.MethodGet, "/v1/threads"+query, "")
 		a.wantStatus(t, query+": status", http.StatusBadRequest)
 	}
@@ -312,8 +322,8 @@ func TestSummariesOfThreads(t *testing.T) {
 	node.temporal.status = func(string) (enums.WorkflowExecutionStatus, error) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
-	if a := node.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"idle"`) {
-		t.Errorf("thread with a dead workflow: got %s, want the status idle", a.body)
+	if a := node.do(http.MethodGet, "/v1/threads/dead", ""); !strings.Contains(a.body, `"status":"failed"`) {
+		t.Errorf("thread with a dead workflow: got %s, want the status failed", a.body)
 	}
 	if a := node.do(http.MethodGet, "/v1/threads/dead/runs", ""); !strings.Contains(a.body, `"outcome":"error","code":"workflow_terminated"`) {
 		t.Errorf("run with a dead workflow: got %s, want the error workflow_terminated", a.body)

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -103,4 +104,48 @@ func TestUsageWithoutAuthentication(t *testing.T) {
 	if !strings.Contains(a.body, `"tenant":"globex"`) {
 		t.Errorf("answer = %s, want the usage of all tenants", a.body)
 	}
+}
+
+// TestRunOfDeadWorkflowIsCounted: the API ends a run whose workflow is dead, with the usage of the
+// model calls that have ended, and counts it once. The index of threads has its cost.
+func TestRunOfDeadWorkflowIsCounted(t *testing.T) {
+	t.Parallel()
+	node := setup(t, withThreadList(t), func(c *api.Config) {
+		ledger, err := usage.Open(t.Context(), c.Log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Usage = ledger
+	})
+	node.temporal.status = terminated
+	p := stream.Place{Run: stream.Run{Thread: stream.Thread{Tenant: "default", ID: "dead"}, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	var err error
+	if p.After, err = node.snapshots.OpenRun(node.ctx(), p, stream.Opening{Agent: "a", Continues: "r0"}); err != nil {
+		t.Fatal(err)
+	}
+	call, _, err := node.log.Begin(node.ctx(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := json.RawMessage(`{"outcome":"success","usage":{"provider":"openai","model":"gpt","input":10,"output":2,"cost":1500000,"calls":1}}`)
+	if _, err := call.Finish(node.ctx(), &stream.Result{Answer: answer}); err != nil {
+		t.Fatal(err)
+	}
+	node.do(http.MethodGet, "/v1/threads/dead", "").mustStatus(t, "the thread", http.StatusOK)
+
+	events := node.do(http.MethodGet, "/v1/threads/dead/runs/r/events", "").body
+	for _, want := range []string{`"code":"workflow_terminated"`, `"inputTokens":10`, `"perdure.cost":{"amount":1.5}`} {
+		if !strings.Contains(events, want) {
+			t.Errorf("events of the run = %s, want %s", events, want)
+		}
+	}
+	for range 2 {
+		a := node.do(http.MethodGet, "/v1/usage?groupBy=agent,model", "")
+		want := `{"items":[{"agent":"a","model":"openai/gpt","runs":1,"failed":1,"inputTokens":10,"outputTokens":2,"totalTokens":12,"cost":{"amount":1.5},"seconds":`
+		if !strings.HasPrefix(a.body, want) {
+			t.Errorf("report = %s, want %s", a.body, want)
+		}
+		node.do(http.MethodGet, "/v1/threads/dead", "").mustStatus(t, "the thread", http.StatusOK)
+	}
+	node.awaitList("?status=failed&minCost=1.5", "dead failed")
 }

@@ -16,7 +16,7 @@ type ThreadItem struct {
 	Metadata  map[string]string `json:"metadata"`
 	Agent     string            `json:"agent"`
 	RunID     string            `json:"runId"`  // the last run that began
-	Status    string            `json:"status"` // running, paused, waiting or idle
+	Status    string            `json:"status"` // running, paused, waiting, failed or idle
 	CreatedAt time.Time         `json:"createdAt"`
 	UpdatedAt time.Time         `json:"updatedAt"`
 	Owner     string            `json:"owner"` // "" = an anonymous caller
@@ -28,7 +28,15 @@ type ThreadItem struct {
 	// if no model has a price.
 	Tokens   *Tokens   `json:"tokens"`
 	Retrying *Retrying `json:"retrying"` // nil = no activity is retried
+	Stuck    *Stuck    `json:"stuck"`    // only with ThreadFilter.Stuck
 	Cost     *Cost     `json:"cost"`
+}
+
+// Stuck tells why no worker gets a run ahead.
+type Stuck struct {
+	Reason    string    `json:"reason"` // what is wrong, and what an operator should do
+	TaskQueue string    `json:"taskQueue"`
+	Since     time.Time `json:"since"`
 }
 
 // Retrying is a failed attempt of an activity that is attempted again.
@@ -60,7 +68,7 @@ type Thread struct {
 	Metadata  map[string]string `json:"metadata"`
 	Agent     string            `json:"agent"`
 	RunID     string            `json:"runId"`  // the last run that began
-	Status    string            `json:"status"` // running, paused, waiting or idle
+	Status    string            `json:"status"` // running, paused, waiting, failed or idle
 	CreatedAt time.Time         `json:"createdAt"`
 	UpdatedAt time.Time         `json:"updatedAt"`
 	// Waiting are the open interrupts; nil = there are none.
@@ -69,6 +77,7 @@ type Thread struct {
 		ToolCallIDs []string         `json:"toolCallIds"`
 	} `json:"waiting"`
 	Retrying *Retrying         `json:"retrying"` // nil = no activity is retried
+	Stuck    *Stuck            `json:"stuck"`    // nil = the run gets ahead, or waits for people
 	Runs     int               `json:"runs"`
 	Messages int               `json:"messages"`
 	Usage    []agui.TokenUsage `json:"usage"`
@@ -96,6 +105,11 @@ type ThreadFilter struct {
 	WaitingFor string
 	// Retrying selects the threads whose active run is retrying.
 	Retrying bool
+	// Stuck selects the threads whose active run no worker gets ahead. A page may have fewer items than
+	// its limit, and still a next cursor.
+	Stuck bool
+	// MinCost and MaxCost bound the cost of the ended runs: amounts such as 0.5.
+	MinCost, MaxCost string
 	// The bounds are times in RFC 3339.
 	CreatedAfter, CreatedBefore, UpdatedAfter, UpdatedBefore string
 	Paging
@@ -103,10 +117,13 @@ type ThreadFilter struct {
 
 // Threads returns a page of threads, last updated first.
 func (c *Client) Threads(ctx context.Context, f ThreadFilter) (Document[Page[ThreadItem]], error) {
-	q := f.query("q", f.Text, "agent", f.Agent, "owner", f.Owner, "status", f.Status, "waitingFor", f.WaitingFor,
+	q := f.query("q", f.Text, "agent", f.Agent, "owner", f.Owner, "status", f.Status, "waitingFor", f.WaitingFor, "minCost", f.MinCost, "maxCost", f.MaxCost,
 		"createdAfter", f.CreatedAfter, "createdBefore", f.CreatedBefore, "updatedAfter", f.UpdatedAfter, "updatedBefore", f.UpdatedBefore)
 	if f.Retrying {
 		q.Set("retrying", "true")
+	}
+	if f.Stuck {
+		q.Set("stuck", "true")
 	}
 	return document[Page[ThreadItem]](ctx, c, get("/v1/threads", q))
 }

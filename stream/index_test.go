@@ -44,13 +44,14 @@ func indexEntries(t *testing.T, ctx context.Context, l *stream.Log) map[string]s
 func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)
-	idle, waiting, running, purged, fork := threadNamed("idle"), threadNamed("waits for people"), threadNamed("runs"), threadNamed("gone"), threadNamed("fork")
+	idle, failed, waiting, running, purged, fork := threadNamed("idle"), threadNamed("failed"), threadNamed("waits for people"), threadNamed("runs"), threadNamed("gone"), threadNamed("fork")
 	for _, in := range []struct {
 		of  stream.Thread
 		end agui.Event
 	}{
 		{purged, &agui.RunFinished{}},
-		{idle, &agui.RunError{Code: "internal"}},
+		{idle, &agui.RunFinished{Outcome: &agui.Outcome{Type: agui.OutcomeCancelled}}},
+		{failed, &agui.RunError{Code: "internal"}},
 		{waiting, &agui.RunFinished{Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", Reason: "tool_call"}}}}},
 		{running, nil},
 	} {
@@ -77,6 +78,7 @@ func TestIndexHasTheStatusOfThreads(t *testing.T) {
 	}
 	want := map[string]stream.IndexEntry{
 		"idle":             {ThreadID: "idle", Agent: "a", RunID: "r", Status: stream.StatusIdle},
+		"failed":           {ThreadID: "failed", Agent: "a", RunID: "r", Status: stream.StatusFailed},
 		"waits for people": {ThreadID: "waits for people", Agent: "b", RunID: "r", Status: stream.StatusWaiting, WaitingFor: []stream.WaitKind{stream.WaitApproval}},
 		"runs":             {ThreadID: "runs", Agent: "a", RunID: "r", Status: stream.StatusRunning},
 		"fork":             {ThreadID: "fork", Agent: "a", Status: stream.StatusIdle, EntryContent: stream.EntryContent{Access: stream.Access{Owner: new(string)}}},

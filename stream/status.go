@@ -32,14 +32,28 @@ const (
 	// StatusWaiting: the last run ended with interrupts, or client tool calls, that are not
 	// resolved.
 	StatusWaiting Status = "waiting"
-	// StatusIdle: no run is active, and no interrupt is open.
+	// StatusFailed: the last run ended with an error. A new run may follow.
+	StatusFailed Status = "failed"
+	// StatusIdle: none of these. The last run has finished or was cancelled, or there is none yet.
 	StatusIdle Status = "idle"
 )
 
+// Statuses are all statuses.
+var Statuses = []Status{StatusRunning, StatusPaused, StatusWaiting, StatusFailed, StatusIdle}
+
+// IsSettled reports whether no run is active and no interrupt is open: the thread changes only with
+// a new input.
+func (s Status) IsSettled() bool { return s == StatusIdle || s == StatusFailed }
+
 // StatusAfter returns the status of a thread whose last run ended with this event.
 func StatusAfter(last agui.Event) Status {
-	if e, ok := last.(*agui.RunFinished); ok && e.Outcome != nil && len(e.Outcome.Interrupts)+len(e.Outcome.PendingToolCallIDs) > 0 {
-		return StatusWaiting
+	switch e := last.(type) {
+	case *agui.RunError:
+		return StatusFailed
+	case *agui.RunFinished:
+		if e.Outcome != nil && len(e.Outcome.Interrupts)+len(e.Outcome.PendingToolCallIDs) > 0 {
+			return StatusWaiting
+		}
 	}
 	return StatusIdle
 }

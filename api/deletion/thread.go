@@ -71,7 +71,7 @@ func (d *Threads) Finish(ctx context.Context, thread stream.Thread) error {
 	return d.Finder.Log.FinishPurge(ctx, thread)
 }
 
-// Expire deletes a thread that is idle since before a time. It calls record before the deletion, and
+// Expire deletes a thread that is settled since before a time. It calls record before the deletion, and
 // returns false if the thread has a later record, a run that has not ended, or a legal hold. An input
 // that arrives during the deletion may be deleted too.
 func (d *Threads) Expire(ctx context.Context, thread stream.Thread, before time.Time, record func() error) (bool, error) {
@@ -80,7 +80,7 @@ func (d *Threads) Expire(ctx context.Context, thread stream.Thread, before time.
 		return false, err
 	}
 	snap, err := d.Finder.Snapshots.Latest(ctx, thread, 0)
-	if err != nil || snap.Seq != last.Seq || snap.Status() != stream.StatusIdle {
+	if err != nil || snap.Seq != last.Seq || !snap.Status().IsSettled() {
 		return false, err
 	}
 	if isHeld, err := d.isHeld(ctx, thread); isHeld || err != nil {

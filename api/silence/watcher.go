@@ -20,9 +20,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -31,13 +31,15 @@ import (
 type Watcher struct {
 	Finder   *lookup.Finder
 	Temporal client.Client
-	checks   schedule
+	// Usage counts the runs that the Watcher ends. nil = they are not counted.
+	Usage  *usage.Ledger
+	checks schedule
 }
 
-// NewWatcher returns a Watcher. after is the silence after which readers call Check. The
+// NewWatcher returns a Watcher. ledger counts the runs that it ends; nil = they are not counted. after is the silence after which readers call Check. The
 // Watcher checks a run at the first call, and then after pauses that double, up to a minute.
-func NewWatcher(find *lookup.Finder, temporal client.Client, after time.Duration) *Watcher {
-	return &Watcher{Finder: find, Temporal: temporal, checks: schedule{first: after, runs: map[stream.Run]runCheck{}}}
+func NewWatcher(find *lookup.Finder, temporal client.Client, ledger *usage.Ledger, after time.Duration) *Watcher {
+	return &Watcher{Finder: find, Temporal: temporal, Usage: ledger, checks: schedule{first: after, runs: map[stream.Run]runCheck{}}}
 }
 
 // Check writes the end of a silent run if its workflow has closed without one. Readers call it
@@ -92,31 +94,6 @@ func (w *Watcher) isPurged(ctx context.Context, thread stream.Thread) bool {
 // under the fence of the execution.
 func silencePlace(run stream.Run, execution string) stream.Place {
 	return stream.Place{Run: run, Lane: stream.LaneMain, Step: "silence", Execution: execution}
-}
-
-// endRun writes the terminal record, RUN_ERROR with the code workflow_<status>, of a run
-// that has begun, and logs a warning. It first takes over the lane, which fences a late attempt and
-// retracts its unfinished answer. If the run has ended meanwhile, it writes and logs nothing.
-func (w *Watcher) endRun(ctx context.Context, place stream.Place, status string) error {
-	var end *stream.Record                    // the end that another writer has written; nil = none
-	err := w.Finder.Log.Supersede(ctx, place) // an unfinished answer is not part of the conversation
-	if err == nil {
-		// The terminal record names the agent for the index of threads. The index is a cache, so a
-		// failure here only makes an entry less exact.
-		if thread, err := w.Finder.Snapshots.Latest(ctx, place.Run.Thread, 0); err == nil && thread.Handed != nil {
-			place.Agent = thread.Handed.To
-		}
-		_, end, err = w.Finder.Log.Seal(ctx, place, &agui.RunError{Code: "workflow_" + status, Message: "the workflow of the run was closed from outside"})
-	}
-	if err != nil {
-		return fmt.Errorf("api: end run %q: %w", place.Run.ID, err)
-	}
-	if end != nil {
-		return nil
-	}
-	w.Finder.Logger.WarnContext(ctx, "ended a run whose workflow was closed from outside",
-		"tenant", place.Run.Thread.Tenant, "thread", place.Run.Thread.ID, "run", place.Run.ID, "status", status)
-	return nil
 }
 
 // closeStatus returns how the workflow of a run closed, as the suffix of an error code: "" = it is

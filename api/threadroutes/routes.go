@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/api/silence"
+	"github.com/perdure/perdure/api/stuck"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/index/threads"
 )
@@ -22,6 +23,7 @@ type Config struct {
 	Commands *commands.Sender
 	Deletion *deletion.Threads
 	Watcher  *silence.Watcher
+	Stuck    *stuck.Checker
 	Access   *access.Guard
 	// Meter has the quotas of tenants.
 	Meter *quota.Meter
@@ -38,6 +40,7 @@ type Routes struct {
 	commands *commands.Sender
 	deletion *deletion.Threads
 	watcher  *silence.Watcher
+	stuck    *stuck.Checker
 	access   *access.Guard
 	meter    *quota.Meter
 	index    *threads.Index
@@ -45,7 +48,7 @@ type Routes struct {
 
 // New returns the routes.
 func New(cfg Config) *Routes {
-	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Deletion, cfg.Watcher, cfg.Access, cfg.Meter, cfg.Index}
+	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Deletion, cfg.Watcher, cfg.Stuck, cfg.Access, cfg.Meter, cfg.Index}
 }
 
 // Register adds the routes to the group /v1, which authenticates.

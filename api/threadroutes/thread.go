@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/stuck"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/index/threads"
@@ -35,62 +36,18 @@ func (r *Routes) listThreads(c *gin.Context) error {
 		return err
 	}
 	filter.MayRead = r.access.MayRead(c.Request.Context())
+	isStuck, err := readBool(c, "stuck")
+	if err != nil {
+		return err
+	}
+	if isStuck {
+		return r.listStuck(c, filter, limit)
+	}
 	page, err := r.index.List(request.Caller(c.Request.Context()).Tenant, filter, c.Query("cursor"), limit)
 	if err != nil {
 		return err
 	}
 	return request.WriteJSON(c, http.StatusOK, page)
-}
-
-// readFilter reads the filter of a list from the query. Invalid values are 400.
-func readFilter(c *gin.Context) (threads.Filter, error) {
-	filter := threads.Filter{
-		Agent: c.Query("agent"), Status: stream.Status(c.Query("status")), Owner: c.Query("owner"), Text: c.Query("q"),
-		WaitingFor: stream.WaitKind(c.Query("waitingFor")),
-	}
-	switch filter.Status {
-	case "", stream.StatusRunning, stream.StatusPaused, stream.StatusWaiting, stream.StatusIdle:
-	default:
-		return filter, problem.InvalidParameter("status", "status must be running, paused, waiting or idle")
-	}
-	if filter.WaitingFor != "" && !slices.Contains(stream.WaitKinds, filter.WaitingFor) {
-		return filter, problem.InvalidParameter("waitingFor", "waitingFor must be approval, question, limit or client_tool")
-	}
-	switch c.DefaultQuery("retrying", "false") {
-	case "false":
-	case "true":
-		filter.Retrying = true
-	default:
-		return filter, problem.InvalidParameter("retrying", "retrying must be true or false")
-	}
-	if len(filter.Text) > maxSearchBytes || !stream.IsPlainText(filter.Text) {
-		return filter, problem.InvalidParameter("q", fmt.Sprintf("q must be text on one line, with at most %d bytes", maxSearchBytes))
-	}
-	for name, bound := range map[string]*time.Time{
-		"updatedAfter": &filter.After, "updatedBefore": &filter.Before, "createdAfter": &filter.CreatedAfter, "createdBefore": &filter.CreatedBefore,
-	} {
-		var err error
-		if *bound, err = readTime(c, name); err != nil {
-			return filter, err
-		}
-	}
-	return filter, nil
-}
-
-// maxSearchBytes bounds the parameter q: longer text is in no title and no value.
-const maxSearchBytes = 320
-
-// readTime reads an RFC 3339 time from a parameter; zero = the parameter is missing.
-func readTime(c *gin.Context, name string) (time.Time, error) {
-	text, ok := c.GetQuery(name)
-	if !ok {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return t, problem.InvalidParameter(name, name+" must be a time, such as 2026-11-21T09:30:00Z")
-	}
-	return t, nil
 }
 
 // threadSummary is the answer of GET /v1/threads/{thread}.
@@ -106,6 +63,9 @@ type threadSummary struct {
 	RunID string `json:"runId,omitempty"`
 	// Retrying tells why the active run does not get ahead; nil = no activity is retried.
 	Retrying *threads.Retrying `json:"retrying,omitempty"`
+	// Stuck tells why no worker gets the active run, or the input that was sent last, ahead; nil = it
+	// gets ahead, or waits for people.
+	Stuck *stuck.Stuck `json:"stuck,omitempty"`
 	// Waiting has the open interrupts and client tool calls, also those of a held run; nil = none.
 	Waiting *openInterrupts `json:"waiting,omitempty"`
 	// Runs and Messages are counts. Usage is the sum over all runs, with one entry for each model;
@@ -230,6 +190,7 @@ func (r *Routes) showThread(c *gin.Context) error {
 			summary.Status = stream.StatusPaused
 		}
 	}
+	summary.Stuck = r.stuckRun(ctx, thread, summary.Status)
 	return request.WriteJSON(c, http.StatusOK, summary)
 }
 

@@ -31,7 +31,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 				switch t.Value.Status {
 				case "waiting":
 					text = "%s waits for decisions: answer or reject them."
-				case "idle":
+				case "idle", "failed":
 					text = "%s has ended."
 				}
 			}

@@ -38,24 +38,41 @@ func (e *environment) listThreads() *cobra.Command {
 		for _, t := range answer.Value.Items {
 			rows = append(rows, []string{t.ThreadID, t.Agent, t.Status, ago(t.UpdatedAt), t.RunID, t.Title})
 		}
+		if f.Stuck {
+			rows = stuckRows(answer.Value.Items)
+		}
 		return e.printResult(cmd, answer.JSON, answer.Value.NextCursor, rows)
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only those of this agent")
-	flags.StringVar(&f.Status, "status", "", "only threads with this status: running, paused, waiting or idle")
+	flags.StringVar(&f.Status, "status", "", "only threads with this status: running, paused, waiting, failed or idle")
 	flags.StringVar(&f.Text, "search", "", "only those with this text in the title or the metadata, in whatever case")
 	flags.StringVar(&f.Owner, "owner", "", "only those of this subject")
 	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit or client_tool")
 	flags.BoolVar(&f.Retrying, "retrying", false, "only those whose active run is retrying")
+	flags.BoolVar(&f.Stuck, "stuck", false, "only those whose active run no worker gets ahead, with the reason")
+	flags.StringVar(&f.MinCost, "min-cost", "", "only those whose ended runs cost at least this, such as 0.5")
+	flags.StringVar(&f.MaxCost, "max-cost", "", "only those whose ended runs cost at most this")
 	flags.StringVar(&f.CreatedAfter, "created-after", "", "only those that began after this time (RFC 3339)")
 	flags.StringVar(&f.CreatedBefore, "created-before", "", "only those that began before this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedAfter, "updated-after", "", "only those updated after this time (RFC 3339)")
 	flags.StringVar(&f.UpdatedBefore, "updated-before", "", "only those updated before this time (RFC 3339)")
 	paging(cmd, &f.Paging)
 	completeFlag(cmd, "agent", e.completeAgents)
-	completeWords(cmd, "status", "running", "paused", "waiting", "idle")
+	completeWords(cmd, "status", "running", "paused", "waiting", "failed", "idle")
 	completeWords(cmd, "waiting-for", "approval", "question", "limit", "client_tool")
 	return cmd
+}
+
+// stuckRows returns the table of stuck threads.
+func stuckRows(items []client.ThreadItem) [][]string {
+	rows := [][]string{{"THREAD", "AGENT", "RUN", "SINCE", "REASON"}}
+	for _, t := range items {
+		if t.Stuck != nil {
+			rows = append(rows, []string{t.ThreadID, t.Agent, t.RunID, ago(t.Stuck.Since), t.Stuck.Reason})
+		}
+	}
+	return rows
 }
 
 // threadCommand returns a command whose only argument is the ID of a thread. run gets a client and
@@ -86,6 +103,9 @@ func (e *environment) showThread() *cobra.Command {
 		}
 		if r := t.Value.Retrying; r != nil {
 			rows = append(rows, []string{"retrying", fmt.Sprintf("%s, attempt %d: %s", r.Activity, r.Attempt, r.Error)})
+		}
+		if s := t.Value.Stuck; s != nil {
+			rows = append(rows, []string{"stuck", fmt.Sprintf("for %s: %s", ago(s.Since), s.Reason)})
 		}
 		if w := t.Value.Waiting; w != nil {
 			for _, i := range w.Interrupts {

@@ -173,6 +173,8 @@ func (s *Snapshot) Status() stream.Status {
 		return stream.StatusRunning
 	case len(s.Interrupts)+len(s.ClientCalls) > 0:
 		return stream.StatusWaiting
+	case len(s.Runs) > 0 && s.Runs[len(s.Runs)-1].Outcome == OutcomeError:
+		return stream.StatusFailed
 	}
 	return stream.StatusIdle
 }

@@ -66,6 +66,9 @@ const spanBytes = 512
 // Size returns about how many bytes the trace takes.
 func (f *Fold) Size() int { return spanBytes*len(f.nodes) + f.withdrawnBytes }
 
+// Usage returns the usage of the model calls that have ended, with one entry for each model.
+func (f *Fold) Usage() []runs.Usage { return f.usage }
+
 // Add adds the next record of the run. Records that were added before are ignored. The error is one
 // of the log, or a record that cannot be decoded.
 func (f *Fold) Add(ctx context.Context, rec *stream.Record) error {

@@ -40,6 +40,12 @@ func Read(ctx context.Context, store *snapshot.Store, run stream.Run) (*Fold, er
 	return f, nil
 }
 
+// ReadSegment is Read for one segment of a run, without its others.
+func ReadSegment(ctx context.Context, store *snapshot.Store, segment stream.Run) (*Fold, error) {
+	f := NewFold(store, segment)
+	return f, f.addAll(ctx, recordsOf(ctx, store.Log(), segment))
+}
+
 // addAll adds records.
 func (f *Fold) addAll(ctx context.Context, records iter.Seq2[*stream.Record, error]) error {
 	for rec, err := range records {

@@ -1,7 +1,7 @@
 // Package retention removes what is older than its time to live: threads and entries of the audit
 // log. A Rules table has the times, from a file of the operator. A Remover does the work.
 //
-//	Rules ──time──► Remover ──lease──► oldest idle threads ──► audit entry ──► deletion
+//	Rules ──time──► Remover ──lease──► oldest settled threads ──► audit entry ──► deletion
 //	                   │               blocks of audit entries ──► audit entry ──► purge
 //	                   └──► deletions that were interrupted
 //

@@ -42,8 +42,8 @@ const leaseKey = "retention"
 
 // Threads deletes threads. *deletion.Threads implements it.
 type Threads interface {
-	// Expire deletes a thread that is idle since before a time, after it has called record. It
-	// returns false if the thread is not idle, has a later record, or has a legal hold.
+	// Expire deletes a thread that is settled since before a time, after it has called record. It
+	// returns false if the thread is not settled, has a later record, or has a legal hold.
 	Expire(ctx context.Context, t stream.Thread, before time.Time, record func() error) (bool, error)
 	// Finish continues a deletion that was interrupted.
 	Finish(ctx context.Context, t stream.Thread) error
@@ -179,7 +179,7 @@ func (r *Remover) expireThreads(ctx context.Context, tenant string, now time.Tim
 				return removed, errors.Join(failures...) // all that follow are younger
 			}
 			rule := r.Rules.Threads(tenant, t.Agent)
-			if rule.TTL == 0 || now.Sub(t.UpdatedAt) <= rule.TTL || t.Status != stream.StatusIdle {
+			if rule.TTL == 0 || now.Sub(t.UpdatedAt) <= rule.TTL || !t.Status.IsSettled() {
 				continue
 			}
 			if isHeld == nil {

@@ -54,9 +54,26 @@ type Run struct {
 	Ended    time.Time
 	Duration time.Duration
 	Failed   bool
-	// Usage has one entry for each model, and Currency is that of their costs.
+	// Usage has one entry for each model, and Currency is that of their costs; "" = it is unknown.
 	Usage    []runs.Usage
 	Currency string
+}
+
+// EndedRun returns a run of the log as Count counts it, with the times of its first and its terminal
+// record. The caller sets the other fields.
+func EndedRun(ctx context.Context, l *stream.Log, run stream.Run) (Run, error) {
+	first, err := l.First(ctx, l.LaneSubject(run, stream.LaneMain), 1)
+	if err != nil {
+		return Run{}, err
+	}
+	end, err := l.TerminalRecord(ctx, run)
+	if err != nil {
+		return Run{}, err
+	}
+	if first == nil || end == nil {
+		return Run{}, errors.New("usage: the log lacks records of the run")
+	}
+	return Run{Run: run, Ended: end.Time, Duration: end.Time.Sub(first.Time)}, nil
 }
 
 // entry is an entry of the bucket.

@@ -145,6 +145,17 @@ func TestCostsOfSeveralCurrencies(t *testing.T) {
 		Item{Day: "2026-03-02", Runs: 1, InputTokens: 1, OutputTokens: 1, TotalTokens: 2, Cost: &Cost{3_000_000, "USD"}, Seconds: 2})
 }
 
+// TestCostOfUnknownCurrency: a cost whose currency is unknown counts as one of the currency of the
+// others.
+func TestCostOfUnknownCurrency(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	unknown := run("r2", "a", noon, used("m", 1, 1, 3_000_000))
+	unknown.Currency = ""
+	count(t, l, run("r1", "a", noon, used("m", 1, 1, 2_000_000)), unknown)
+	wantReport(t, l, Query{}, Item{Runs: 2, InputTokens: 2, OutputTokens: 2, TotalTokens: 4, Cost: &Cost{5_000_000, "EUR"}, Seconds: 4})
+}
+
 // TestModelsOfEntryAreBounded: a provider that answers with another model each time does not make the
 // entry grow. The usage of the models without a place of their own counts.
 func TestModelsOfEntryAreBounded(t *testing.T) {

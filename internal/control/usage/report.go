@@ -126,6 +126,26 @@ type sum struct {
 	amounts map[string]*amounts
 }
 
+// cost returns the cost; nil = none is known, or the costs have several currencies. Costs of an unknown
+// currency, which those of runs are that the API has ended, are taken to be of the currency of the
+// others.
+func (s *sum) cost() *Cost {
+	var cost *Cost
+	for _, currency := range slices.Sorted(maps.Keys(s.amounts)) { // the unknown one is the first
+		a := s.amounts[currency]
+		switch {
+		case a.Cost == nil:
+		case cost == nil:
+			cost = &Cost{*a.Cost, currency}
+		case cost.Currency != "":
+			return nil
+		default:
+			cost = &Cost{cost.Amount + *a.Cost, currency}
+		}
+	}
+	return cost
+}
+
 // sums are the items of a report while it is made.
 type sums map[group]*sum
 
@@ -174,18 +194,10 @@ func (s sums) items() []Item {
 			Day: g.day, Tenant: g.tenant, Agent: g.agent, Model: g.model,
 			Runs: sum.Runs, Failed: sum.Failed, Seconds: float64(sum.Milliseconds) / 1000,
 		}
-		currencies := 0
-		for _, currency := range slices.Sorted(maps.Keys(sum.amounts)) {
-			a := sum.amounts[currency]
+		for _, a := range sum.amounts {
 			item.InputTokens, item.OutputTokens, item.TotalTokens = item.InputTokens+a.Input, item.OutputTokens+a.Output, item.TotalTokens+a.Total
-			if a.Cost != nil {
-				item.Cost = &Cost{*a.Cost, currency}
-				currencies++
-			}
 		}
-		if currencies > 1 {
-			item.Cost = nil
-		}
+		item.Cost = sum.cost()
 		items = append(items, item)
 	}
 	slices.SortFunc(items, func(a, b Item) int {

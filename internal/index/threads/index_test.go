@@ -24,12 +24,16 @@ const tenantThreads = "shop"
 
 var began = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// entry returns the n-th entry; the first is the oldest.
+// entry returns the n-th entry; the first is the oldest. Its runs cost n cents; the 8th has no cost.
 func entry(n int) stream.IndexEntry {
+	usage := stream.ThreadUsage{TotalTokens: 1}
+	if n != 7 { // whose models have no price
+		usage.Cost, usage.Currency = int64(n)*10_000, "USD"
+	}
 	return stream.IndexEntry{
 		ThreadID: fmt.Sprintf("thread %d", n), Agent: []string{"support", "sales"}[n%2], RunID: "r",
 		Status:    []stream.Status{stream.StatusIdle, stream.StatusRunning, stream.StatusWaiting}[n%3],
-		UpdatedAt: began.Add(time.Duration(n) * time.Minute), Seq: uint64(n + 1),
+		UpdatedAt: began.Add(time.Duration(n) * time.Minute), Seq: uint64(n + 1), Usage: usage,
 	}
 }
 
@@ -95,6 +99,8 @@ func TestNewestThreadsAreListedFirst(t *testing.T) {
 		"status":  {threads.Filter{Status: stream.StatusWaiting}, func(e stream.IndexEntry) bool { return e.Status == stream.StatusWaiting }},
 		"after":   {threads.Filter{After: entry(7).UpdatedAt}, func(e stream.IndexEntry) bool { return e.Seq > 8 }},
 		"before":  {threads.Filter{Before: entry(7).UpdatedAt}, func(e stream.IndexEntry) bool { return e.Seq < 8 }},
+		"cost":    {threads.Filter{MinCost: new(int64(40_000)), MaxCost: new(int64(90_000))}, func(e stream.IndexEntry) bool { return e.Seq >= 5 && e.Seq <= 10 && e.Seq != 8 }},
+		"at most": {threads.Filter{MaxCost: new(int64(10_000))}, func(e stream.IndexEntry) bool { return e.Seq < 3 }},
 		"nothing": {threads.Filter{Agent: "nobody"}, func(stream.IndexEntry) bool { return false }},
 	} {
 		want := []string{}

@@ -88,6 +88,9 @@ type Filter struct {
 	// the bound itself, to the millisecond.
 	After, Before               time.Time
 	CreatedAfter, CreatedBefore time.Time
+	// MinCost and MaxCost bound the cost of the ended runs, in millionths of the currency. Both include
+	// the bound, and select no thread of which no cost is known. nil = no bound.
+	MinCost, MaxCost *int64
 	// MayRead selects the threads whose access it accepts. It is called once for each distinct
 	// access of a list. nil = all threads.
 	MayRead func(stream.Access) bool
@@ -102,12 +105,20 @@ func (f *Filter) matches(item *entry) bool {
 		return false
 	case f.WaitingFor != "" && !slices.Contains(item.waitingFor, f.WaitingFor):
 		return false
-	case f.Retrying && item.retrying == nil:
+	case f.Retrying && item.retrying == nil, !f.matchesCost(item.usage):
 		return false
 	case f.Owner != "" && unique.Handle[access](item.access).Value().owner != f.Owner:
 		return false
 	}
 	return f.Text == "" || strings.Contains(item.text, f.Text)
+}
+
+// matchesCost reports whether the cost of a usage is within the bounds.
+func (f *Filter) matchesCost(u stream.ThreadUsage) bool {
+	if f.MinCost == nil && f.MaxCost == nil {
+		return true
+	}
+	return CostOf(u) != nil && (f.MinCost == nil || u.Cost >= *f.MinCost) && (f.MaxCost == nil || u.Cost <= *f.MaxCost)
 }
 
 // isBetween reports whether a time in milliseconds is between two bounds; zero = no bound.

@@ -10,6 +10,7 @@ const looks: Record<string, { color: string; icon: () => React.JSX.Element; text
   open: { color: "amber", icon: WaitIcon },
   paused: { color: "violet", icon: PauseIcon },
   retrying: { color: "amber", icon: RetryIcon },
+  stuck: { color: "red", icon: StopIcon },
   idle: { color: "gray", icon: CheckIcon },
   finished: { color: "green", icon: CheckIcon },
   success: { color: "green", icon: CheckIcon, text: "finished" },

@@ -70,7 +70,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
             <TranscriptView thread={thread} entries={entries} agent={current} revision={revision} summary={summary} starting={starting} />
             <div className={styles.foot}>
               <div>
-                <StatusLine thread={thread} status={status} agent={current} />
+                <StatusLine thread={thread} status={status} agent={current} stuck={summary?.stuck} />
                 <RevisionNote agent={current} revision={revision} onReset={resetRevision} />
                 <Composer draft={threadId} field={field} placeholder={`Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
                   onSend={send} onStop={stop} />

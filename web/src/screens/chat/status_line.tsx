@@ -1,6 +1,8 @@
+import type { Thread } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
 import { useEffect, useState } from "react";
 import { announce } from "../../components/announcer";
+import { safeText } from "../../components/safe_text";
 import { elementID } from "./entry_view";
 import styles from "./status_line.module.css";
 
@@ -9,10 +11,12 @@ export interface StatusLineProps {
   thread: ThreadHook<unknown>;
   status: string;
   agent: string;
+  /** Why no worker gets the run ahead; undefined if it gets ahead. */
+  stuck: Thread["stuck"] | undefined;
 }
 
 /** One line above the composer: the connection if it is not as it should be, or what the run does. */
-export function StatusLine({ thread: { connection, connectionError, interrupts, toolCalls, store, messages, transport }, status, agent }: StatusLineProps) {
+export function StatusLine({ thread: { connection, connectionError, interrupts, toolCalls, store, messages, transport }, status, agent, stuck }: StatusLineProps) {
   const hasContinued = useContinuation(connection, status, messages.length > 0);
   if (connection === "closed") {
     return (
@@ -33,6 +37,7 @@ export function StatusLine({ thread: { connection, connectionError, interrupts, 
       </p>
     );
   }
+  if (status === "running" && stuck) return <p className={styles.line} data-kind="problem">The run does not get ahead: {safeText(stuck.reason)}.</p>;
   if (status === "running") return <p className={styles.line} data-kind="running">{agent} is working …</p>;
   if (status === "paused") return <p className={styles.line}>The run is paused.</p>;
   return <p className={styles.line}>{transport === "sse" && "Your network blocks WebSockets. The chat works, but may be slower."}</p>;

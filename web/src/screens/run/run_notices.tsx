@@ -6,6 +6,7 @@ import { paths } from "../../paths";
 import { Failure } from "./failure";
 import styles from "./run_notices.module.css";
 import { kindNames } from "./span_icon";
+import { StuckNotice } from "./stuck_notice";
 import { causeOf, openInterrupts, retrying, type Span, type Trace, type Tree } from "./trace";
 
 /** Properties of RunNotices. */
@@ -24,6 +25,7 @@ export function RunNotices({ trace, tree, onShow }: RunNoticesProps) {
     ...openInterrupts(trace.spans).slice(0, 3).map((span) => <WaitNotice key={span.id} {...{ trace, span, onShow }} />),
     trace.truncated && <p key="truncated" className={styles.line}>The run has more spans than a trace: the last ones are missing here. The events have all.</p>,
   ].filter(Boolean);
+  if (trace.status === "running") notices.unshift(<StuckNotice key="stuck" threadId={trace.threadId} />);
   return notices.length === 0 ? null : <div className={styles.notices}>{notices}</div>;
 }
 

@@ -11,8 +11,10 @@ const statuses = [
   { id: "", label: "Any status" },
   { id: "running", label: "Running" },
   { id: "retrying", label: "Retrying" },
+  { id: "stuck", label: "Stuck" },
   { id: "waiting", label: "Waiting" },
   { id: "paused", label: "Paused" },
+  { id: "failed", label: "Failed" },
   { id: "idle", label: "Idle" },
 ];
 
@@ -53,6 +55,9 @@ export function ThreadFilters({ filters, onChange }: ThreadFiltersProps) {
       <Choice label="Agent" isLabelHidden options={[{ id: "", label: "Any agent" }, ...names.map((id) => ({ id, label: id }))]} value={filters.agent} onChange={(agent) => onChange({ agent })} />
       <div className={styles.owner}>
         <TypedField label="Owner" placeholder="Owner" value={filters.owner} onChange={(owner) => onChange({ owner })} />
+      </div>
+      <div className={styles.cost}>
+        <TypedField label="Cost at least" placeholder="Min. cost" value={filters.minCost} onChange={(minCost) => onChange({ minCost })} />
       </div>
       <Choice label="Last activity" isLabelHidden options={times} value={filters.within} onChange={(within) => onChange({ within })} />
       {isFiltered(filters) && <Button kind="quiet" onPress={() => onChange(noFilters)}>Clear</Button>}

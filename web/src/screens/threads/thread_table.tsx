@@ -46,7 +46,15 @@ function LastRun({ thread: { threadId, title, runId } }: { thread: ThreadEntry }
   return <Link href={paths.run(threadId, runId)} className={styles.run}>Last run<span className="visually-hidden"> of {safeText(title || threadId)}</span></Link>;
 }
 
-function State({ thread: { status, waitingFor = [], retrying } }: { thread: ThreadEntry }) {
+function State({ thread: { status, waitingFor = [], retrying, stuck } }: { thread: ThreadEntry }) {
+  if (stuck) {
+    return (
+      <div className={styles.state}>
+        <Status value="stuck" />
+        <span className={styles.why} title={safeText(stuck.reason)}>{safeText(stuck.reason)}</span>
+      </div>
+    );
+  }
   if (retrying && status === "running") {
     return (
       <div className={styles.state}>
