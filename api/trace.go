@@ -47,8 +47,14 @@ func (s *Server) runTrace(c *gin.Context) error {
 	return request.WriteJSON(c, http.StatusOK, shownTrace{fold.Trace(), dispatch.WorkflowID(run.Thread)})
 }
 
-// readTrace reads the trace of a run that has begun. The access is checked after the log was read.
+// readTrace reads the trace of a run that has begun, in a turn of the caller's tenant. The access is
+// checked after the log was read.
 func (s *Server) readTrace(ctx context.Context, run stream.Run, mayRead func(context.Context) error) (*trace.Fold, error) {
+	end, err := s.streams.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	fold, err := trace.Read(ctx, s.Snapshots, run)
 	if err == nil && !fold.HasBegun() {
 		err = problem.NoRun(run)

@@ -1,12 +1,15 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -93,6 +96,36 @@ func TestTraceNeedsAccess(t *testing.T) {
 			t.Errorf("event after the share was removed = %s, want none", live.body.Text())
 		}
 	}
+}
+
+// TestTracesHaveTurns: a trace is read in a turn of the tenant, as the past of a stream is. Without a
+// free turn it waits.
+func TestTracesHaveTurns(t *testing.T) {
+	t.Parallel()
+	node := setup(t)
+	node.answerRuns()
+	node.postMessage("t", "r1")
+	var ends []func()
+	for range 8 { // all turns of the tenant
+		end, err := node.server.TakeTurn(t.Context(), "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, node.http.URL+traceOfR1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := node.http.Client().Do(req); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("trace without a turn: got %v and error %v, want that it waits", resp, err)
+	}
+	for _, end := range ends {
+		end()
+	}
+	node.do(http.MethodGet, traceOfR1, "").mustStatus(t, "trace with a turn", http.StatusOK)
 }
 
 // TestTimestampsOfEvents: events have the times of their records, on pages and in streams, if the

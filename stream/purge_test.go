@@ -1,9 +1,11 @@
 package stream_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,4 +128,54 @@ func TestFuturePositionsAreNotPurged(t *testing.T) {
 	if _, err := snapshots(l).AtCursor(ctx, threadNamed("other"), 1); !errors.Is(err, stream.ErrInvalidCursor) {
 		t.Errorf("AtCursor of another thread: got %v, want %v", err, stream.ErrInvalidCursor)
 	}
+}
+
+// TestPurgeRemovesTitles: after the purge of a thread, no message of any stream of NATS has its title,
+// an earlier one, or its metadata, although they are not encrypted. Those of its neighbor stay, which
+// shows that the search finds them.
+func TestPurgeRemovesTitles(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	for name, of := range map[string]stream.Thread{"purged": thread, "kept": threadNamed("neighbor")} {
+		run := stream.Run{Thread: of, ID: "r"}
+		input := must[stream.Proposal](t)(l.ProposeInput(ctx, run, [32]byte{1}, smallInput("u1", "the "+name+" message")))
+		p := stream.Place{Run: run, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+		must[uint64](t)(snapshots(l).OpenRun(ctx, p, stream.Opening{Agent: "a", Input: input.Seq}))
+		for _, title := range []string{"the " + name + " first title", "the " + name + " title"} {
+			must[*stream.Description](t)(l.SetTitle(ctx, of, title))
+		}
+		must[*stream.Description](t)(l.SetMetadata(ctx, of, map[string]string{"note": "the " + name + " note"}))
+		if _, _, err := l.Seal(ctx, p, &agui.RunFinished{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := snapshots(l).Purge(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	found := storedTexts(t, l, "the purged message", "the purged first title", "the purged title", "the purged note", "the kept message", "the kept title", "the kept note")
+	wantEqual(t, "texts in NATS", found, []string{"the kept message", "the kept title", "the kept note"})
+}
+
+// storedTexts returns those of the texts that a message of a stream has, in their order.
+func storedTexts(t *testing.T, l *stream.Log, texts ...string) []string {
+	t.Helper()
+	ctx := testContext(t)
+	js := must[jetstream.JetStream](t)(jetstream.New(l.Conn()))
+	found := map[string]bool{}
+	for info := range js.ListStreams(ctx).Info() {
+		s := must[jetstream.Stream](t)(js.Stream(ctx, info.Config.Name))
+		for seq := max(info.State.FirstSeq, 1); seq <= info.State.LastSeq; seq++ {
+			msg, err := s.GetMsg(ctx, seq)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range texts {
+				found[text] = found[text] || bytes.Contains(msg.Data, []byte(text))
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return !found[text] })
 }

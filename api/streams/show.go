@@ -44,20 +44,29 @@ func (s *Streams) Show(c *gin.Context, view *view.View, first *Batch) {
 	_ = s.Pump(ctx, view, first, transport) // the client knows how it ended
 }
 
-// First returns the first frames of a stream, as View.NextPast does, in a turn of the caller's
-// tenant. It waits for the turn up to request.ResponseTimeout; then the error is a 503 node_full. It
-// is also a 429 quota_exceeded or a 503 node_full if there is no memory for large frames. The caller
-// releases the batch.
-func (s *Streams) First(ctx context.Context, view *view.View) (*Batch, error) {
+// Turn waits until the caller's tenant has a turn to read the past of a thread or a run, up to
+// request.ResponseTimeout; then the error is a 503 node_full. After nil, the caller calls end.
+func (s *Streams) Turn(ctx context.Context) (end func(), err error) {
 	caller, _ := auth.From(ctx)
 	waiting, cancel := context.WithTimeout(ctx, request.ResponseTimeout)
 	defer cancel()
-	end, err := s.turns.take(waiting, caller.Tenant)
+	end, err = s.turns.take(waiting, caller.Tenant)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, problem.Full("streams of the tenant that begin at once")
+		return nil, problem.Full("streams and traces of the tenant that begin at once")
+	}
+	return end, nil
+}
+
+// First returns the first frames of a stream, as View.NextPast does, in a turn of the caller's
+// tenant (see Turn). The error is also a 429 quota_exceeded or a 503 node_full if there is no memory
+// for large frames. The caller releases the batch.
+func (s *Streams) First(ctx context.Context, view *view.View) (*Batch, error) {
+	end, err := s.Turn(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer end()
 	frames, err := view.NextPast(ctx)

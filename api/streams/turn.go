@@ -6,8 +6,9 @@ import (
 )
 
 // maxTurns bounds how many streams of a tenant read the past of their thread concurrently before
-// they send their first frame. The snapshot of a large thread takes much memory and time, and a
-// tenant may open thousands of streams at once.
+// they send their first frame, together with the traces that are read. The snapshot of a large thread
+// and the trace of a long run take much memory and time, and a tenant may open thousands of streams
+// at once.
 const maxTurns = 8
 
 // turns are the turns of all tenants. It is safe for concurrent use.

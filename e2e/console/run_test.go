@@ -247,6 +247,21 @@ func testThreads(t *testing.T, tab *kit.Tab, waiting string) {
 	if tab.Evaluate("location.search", &address); address != "?status=waiting" {
 		t.Errorf("got the address %q, want the filter in it", address)
 	}
+	choose := func(status string) {
+		t.Helper()
+		tab.Click("role=button[name=/Status/]")
+		tab.Click("role=option[name=" + status + "]")
+	}
+	choose("Failed")
+	tab.Await("table [data-status=failed]", "failed")
+	tab.Await("table", "parcel")
+	tab.AwaitGone("table >> text=novelist")
+	choose("Stuck")
+	tab.Await("main", "No thread matches")
+	tab.Click("text=Clear")
+	tab.Await("table", "novelist")
+	tab.Type("[placeholder='Min. cost']", "0.5") // the models have no price
+	tab.Await("main", "No thread matches")
 	tab.Click("text=Clear")
 	tab.Await("table", "novelist")
 	tab.Click("table >> role=link[name=/Last run.*Plan/]")

@@ -320,11 +320,12 @@ func TestLists(t *testing.T) {
 			}
 			respondWith(`{"id":"s1"}`)(w, r)
 		},
-		"GET /v1/schedules/s1":               respondWith(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
-		"GET /v1/threads":                    respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
-		"GET /v1/schedules":                  respondWith(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
-		"GET /v1/audit?limit=1&order=newest": respondWith(`{"items":[{"number":7,"time":"2026-01-01T00:00:00Z","action":"run.start","outcome":"accepted","thread":"t1"}],"nextCursor":"7"}`),
-		"POST /v1/schedules/s1/trigger":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"GET /v1/schedules/s1":                   respondWith(`{"id":"s1","agent":"a","intervals":[{"every":"1h"}],"timeZone":"UTC","next":["2030-01-01T00:00:00Z"],"recent":[{"threadId":"t7","runId":"r7","outcome":"success"}]}`),
+		"GET /v1/threads":                        respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
+		"GET /v1/threads?minCost=0.5&stuck=true": respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"running","runId":"r1","stuck":{"reason":"no worker","taskQueue":"q","since":"0001-01-01T00:00:00Z"}}]}`),
+		"GET /v1/schedules":                      respondWith(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
+		"GET /v1/audit?limit=1&order=newest":     respondWith(`{"items":[{"number":7,"time":"2026-01-01T00:00:00Z","action":"run.start","outcome":"accepted","thread":"t1"}],"nextCursor":"7"}`),
+		"POST /v1/schedules/s1/trigger":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
 		t.Errorf("approvals = %q, want the call and its votes", got.out)
@@ -339,6 +340,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("approvals --status decided = %q, want both decisions", got.out)
 	}
 	run(t, environ, "", "threads", "--limit", "1", "--status", "waiting", "--search", "refund", "--owner", "ann").want(t, 0, "THREAD   AGENT   STATUS    UPDATED   RUN   TITLE\nt1       a       waiting   -         r1    Refund 42\n", "--cursor n")
+	run(t, environ, "", "threads", "--stuck", "--min-cost", "0.5").want(t, 0, "THREAD   AGENT   RUN   SINCE   REASON\nt1       a       r1    -       no worker\n", "")
 	run(t, environ, "", "threads", "title", "t1", "Refund 42").want(t, 0, "thread   t1\ntitle    Refund 42\n", "")
 	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--search", "refund", "--owner", "ann", "--json"); !strings.Contains(got.out, `"later": 1`) {
 		t.Errorf("threads --json = %q, want later members", got.out)

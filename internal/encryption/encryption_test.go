@@ -177,6 +177,28 @@ func TestStoredContentIsEncrypted(t *testing.T) {
 	}
 }
 
+// TestPurgedTitleStaysUnreadable: NATS may keep the bytes of a replaced entry of the index in its files.
+// After the purge of its thread nobody can decrypt the title and the metadata in them.
+func TestPurgedTitleStaysUnreadable(t *testing.T) {
+	t.Parallel()
+	ctx, l := t.Context(), open(t, streamtest.Server(t), "a")
+	describe(t, l, ask(t, l, run, secret))
+	key := stream.IndexPrefix + stream.IndexToken(stream.Token(thread.Tenant)+"."+stream.Token(thread.ID))
+	stored, err := l.Index().Get(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entry, err := l.DecodeEntry(ctx, key, stored.Value()); err != nil || entry.Title() != "about "+secret {
+		t.Fatalf("entry before the purge: got %+v, %v, want the title", entry, err)
+	}
+	if err := snapshot.NewStore(l).Purge(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	if entry, err := l.DecodeEntry(ctx, key, stored.Value()); !errors.Is(err, stream.ErrGone) {
+		t.Errorf("entry after the purge: got %+v, %v, want ErrGone", entry, err)
+	}
+}
+
 // TestEntriesAreEncrypted: the files have neither the arguments of an open interrupt, nor its event,
 // nor who may use a thread, nor a checkpoint. The indexes of another process have them, and lose them
 // when the thread is purged.

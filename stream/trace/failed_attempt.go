@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -98,61 +97,22 @@ func (f *Fold) supersede(ctx context.Context, u *unit, rec *stream.Record, why *
 	return err
 }
 
-// withdraw collects what an attempt has streamed.
+// withdraw collects what an attempt has streamed, as far as there is room.
 func (f *Fold) withdraw(ctx context.Context, a *attempt) error {
+	w := withdrawal{room: min(MaxWithdrawn, MaxAllWithdrawn-f.withdrawnBytes), calls: map[string]int{}}
+	before := w.room
 	records := a.records
 	a.records = nil
-	var w Withdrawn
-	room := min(MaxWithdrawn, MaxAllWithdrawn-f.withdrawnBytes)
-	before := room
-	take := func(text string) string {
-		if len(text) > room {
-			w.Truncated = true
-			text = strings.ToValidUTF8(text[:room], "")
-		}
-		room -= len(text)
-		return text
-	}
-	var text, reasoning strings.Builder
-	index := map[string]int{} // of the calls, by ID
 	for _, rec := range records {
-		events, err := rec.Events(ctx)
-		if err != nil {
+		if w.Truncated { // the other records cannot add anything
+			break
+		}
+		if err := w.add(ctx, rec); err != nil {
 			return err
 		}
-		for _, raw := range events {
-			switch agui.TypeOf(raw) {
-			case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventToolCallStart, agui.EventToolCallArgs:
-			default:
-				continue
-			}
-			decoded, err := agui.Decode(raw)
-			if err != nil {
-				return err
-			}
-			switch e := decoded.(type) {
-			case *agui.TextMessageContent:
-				text.WriteString(take(e.Delta))
-			case *agui.ReasoningMessageContent:
-				reasoning.WriteString(take(e.Delta))
-			case *agui.ToolCallStart:
-				index[e.ToolCallID] = len(w.ToolCalls)
-				w.ToolCalls = append(w.ToolCalls, WithdrawnCall{Name: take(e.ToolCallName)})
-			case *agui.ToolCallArgs:
-				if i, ok := index[e.ToolCallID]; ok {
-					w.ToolCalls[i].Arguments += take(e.Delta)
-				}
-			}
-			if w.Truncated {
-				break
-			}
-		}
 	}
-	f.withdrawnBytes += before - room
-	w.Text, w.Reasoning, w.Truncated = text.String(), reasoning.String(), w.Truncated || a.isCut
-	if w.Text != "" || w.Reasoning != "" || len(w.ToolCalls) > 0 || w.Truncated {
-		a.Withdrawn = &w
-	}
+	f.withdrawnBytes += before - w.room
+	a.Withdrawn = w.result(a.isCut)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 import type { ReactNode } from "react";
 import { safeText } from "../../components/safe_text";
 import styles from "./failure.module.css";
-import { hintOf } from "./hint";
 import type { TraceError } from "./trace";
 
 /** Properties of a Failure. */
@@ -18,7 +17,6 @@ export interface FailureProps {
 
 /** An error of a run, a span or an attempt, with what to do about it. */
 export function Failure({ error, kind = "failed", title, children, actions }: FailureProps) {
-  const hint = hintOf(error);
   return (
     <div className={styles.failure} data-kind={kind}>
       <div className={styles.texts}>
@@ -26,7 +24,7 @@ export function Failure({ error, kind = "failed", title, children, actions }: Fa
         <p className={styles.message}>
           {safeText(error.message || "No message.")} <code className={styles.code}>{safeText(error.code)}</code>
         </p>
-        {hint !== undefined && <p><strong>What to do:</strong> {safeText(hint)}</p>}
+        {error.hint && <p><strong>What to do:</strong> {safeText(error.hint)}</p>}
         {children !== undefined && <p>{children}</p>}
       </div>
       {actions !== undefined && <div className={styles.actions}>{actions}</div>}

@@ -15,7 +15,7 @@ export function StuckNotice({ threadId }: { threadId: string }) {
   if (data?.stuck === undefined) return null;
   return (
     <p className={styles.line} data-kind="stuck" role="status">
-      The run does not get ahead since <Time at={data.stuck.since} />: {safeText(data.stuck.reason)}.
+      The run does not get ahead: {safeText(data.stuck.reason)}. Its next task was scheduled <Time at={data.stuck.since} />.
     </p>
   );
 }

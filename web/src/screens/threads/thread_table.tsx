@@ -51,7 +51,7 @@ function State({ thread: { status, waitingFor = [], retrying, stuck } }: { threa
     return (
       <div className={styles.state}>
         <Status value="stuck" />
-        <span className={styles.why} title={safeText(stuck.reason)}>{safeText(stuck.reason)}</span>
+        <span className={styles.reason}>{safeText(stuck.reason)}</span>
       </div>
     );
   }
