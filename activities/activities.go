@@ -137,6 +137,7 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.InterruptForLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 	r.RegisterActivityWithOptions(a.AnswerSubagent, activity.RegisterOptions{Name: runs.ActivityAnswerSubagent})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})
+	r.RegisterActivityWithOptions(a.WriteTitle, activity.RegisterOptions{Name: runs.ActivityWriteTitle})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: runs.ActivityNotify})
 	r.RegisterActivityWithOptions(a.SendWebhook, activity.RegisterOptions{Name: runs.ActivitySendWebhook})
 	r.RegisterActivityWithOptions(a.StartFiredRun, activity.RegisterOptions{Name: runs.ActivityStartFiredRun})

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// This file counts runs for the report of usage.
+// This file counts runs and titles for the report of usage.
 
 // countTimeout bounds the count of a run. The next run of the thread waits for it.
 const countTimeout = 5 * time.Second
@@ -30,6 +30,20 @@ func (a *Activities) countRun(ctx context.Context, in runs.FinishInput, outcome 
 	}
 	if err != nil {
 		logger(ctx).Warn("the usage of a run could not be counted, and is missing in the report of usage", "error", err)
+	}
+}
+
+// countTitle adds the model call for the title of a thread to the report of usage, on the day at
+// which it ended. It does not count as a run. A failure is logged, as by countRun.
+func (a *Activities) countTitle(ctx context.Context, in runs.TitleInput, at time.Time, used []runs.Usage) {
+	if a.Usage == nil || len(used) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	err := a.Usage.Count(ctx, usage.Run{Run: runOf(in.Run), Part: in.ID, Agent: in.Agent, Ended: at, Usage: used, Currency: a.currency()})
+	if err != nil {
+		logger(ctx).Warn("the usage of a title could not be counted, and is missing in the report of usage", "error", err)
 	}
 }
 

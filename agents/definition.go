@@ -47,6 +47,10 @@ type Definition struct {
 	// Context bounds the part of the conversation that the model gets.
 	Context Context `json:"context,omitzero" yaml:"context,omitempty"`
 
+	// TitleModel writes the title of a thread that begins with the agent, as provider/model; empty =
+	// the title is the beginning of the first message.
+	TitleModel string `json:"titleModel,omitempty" yaml:"titleModel,omitempty"`
+
 	// Limits bounds each run.
 	Limits Limits `json:"limits,omitzero" yaml:"limits,omitempty"`
 

@@ -164,6 +164,7 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	}
 	c.model("model", d.Model)
 	c.model("context.model", d.Context.Model)
+	c.model("titleModel", d.TitleModel)
 	c.steps("steps", d.Steps)
 	for i, p := range d.State.Predict {
 		c.stateTool(fmt.Sprintf("state.predict[%d].tool", i), p.Tool)

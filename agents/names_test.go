@@ -80,6 +80,7 @@ turns:
 		"provider":   {"name: a\nmodel: opnai/m\n", `2: /model: unknown model provider "opnai" (did you mean "openai"?)`},
 		"script":     {"name: a\nmodel: scripted/dmeo\n", `2: /model: unknown script "dmeo" (did you mean "demo"?)`},
 		"summary":    {"name: a\nmodel: openai/m\ncontext: {maxTokens: 2000, policy: summarize, model: nobody/m}\n", `3: /context/model: unknown model provider "nobody"`},
+		"title":      {"name: a\nmodel: openai/m\ntitleModel: nobody/m\n", `3: /titleModel: unknown model provider "nobody"`},
 		"approval":   {"name: a\nmodel: openai/m\ntools: [\"*\"]\napprovals:\n  - tools: [calcluate]\n", `5: /approvals/0/tools/0: unknown tool "calcluate" (did you mean "calculate"?)`},
 		"prediction": {"name: a\nmodel: openai/m\ntools: [calculate]\nstate: {predict: [{key: x, tool: calcluate, argument: expression}]}\n", `4: /state/predict/0/tool: unknown tool "calcluate" (did you mean "calculate"?)`},
 		"steps": {`name: a

@@ -50,6 +50,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state("", &d.State)},
 		{"context", r.context(&d.Context)},
+		{"titleModel", text(&d.TitleModel)},
 		{"limits", r.limits("", &d.Limits)},
 		{"input", r.input(&d.Input)},
 		{"history", oneOf(&d.History, histories...)},

@@ -141,6 +141,7 @@ func TestParseErrors(t *testing.T) {
 		{"no room for context", least + "context: {maxTokens: 0}\n", "a.yaml:3: context.maxTokens must be at least 1000 tokens"},
 		{"context of less than nothing", least + "context: {maxTokens: -1, policy: summarize}\n", "a.yaml:3: context.maxTokens must be at least 1000 tokens"},
 		{"context without a bound", least + "context: {policy: trim}\n", "a.yaml:3: context.maxTokens is missing"},
+		{"model for titles without a provider", least + "titleModel: small\n", "a.yaml:3: titleModel \"small\" must be provider/model, such as openai/gpt-5-mini"},
 		{"model of no summary", least + "context: {maxTokens: 1000, model: p/s}\n", "a.yaml:3: context.model needs context.policy summarize"},
 		{"no cost", least + "limits: {cost: 0.0}\n", "a.yaml:3: limits.cost must be greater than zero"},
 		{"cost as text", least + "limits: {cost: \"2\"}\n", "a.yaml:3: limits.cost must be an amount such as 2 or 0.25, not text"},

@@ -10,7 +10,7 @@ import (
 func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	inline := *d
 	inline.Name = d.Name + "." + step
-	inline.Description, inline.Steps = "", nil
+	inline.Description, inline.TitleModel, inline.Steps = "", "", nil
 	inline.Instructions, inline.Tools = a.Instructions, a.Tools
 	if a.Model != "" {
 		inline.Model = a.Model

@@ -61,5 +61,8 @@ func (d *Definition) ownUses(key string) []Use {
 	if d.Context.Model != "" {
 		all = append(all, Use{UseModel, d.Context.Model, at("context.model")})
 	}
+	if d.TitleModel != "" {
+		all = append(all, Use{UseModel, d.TitleModel, at("titleModel")})
+	}
 	return all
 }

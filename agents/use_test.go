@@ -16,6 +16,7 @@ name: a
 model: openai/gpt
 tools: [lookup, "mcp:crm/*", "client:*", "agent:b", "handoff:c"]
 context: {maxTokens: 2000, policy: summarize, model: openai/mini}
+titleModel: openai/nano
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +24,7 @@ context: {maxTokens: 2000, policy: summarize, model: openai/mini}
 	want := []agents.Use{
 		{Kind: agents.UseTool, Name: "lookup", Key: "tools[0]"}, {Kind: agents.UseTool, Name: "mcp:crm/*", Key: "tools[1]"},
 		{Kind: agents.UseModel, Name: "openai/gpt", Key: "model"}, {Kind: agents.UseModel, Name: "openai/mini", Key: "context.model"},
+		{Kind: agents.UseModel, Name: "openai/nano", Key: "titleModel"},
 	}
 	if got := d.Uses(); !slices.Equal(got, want) {
 		t.Errorf("uses of an agent: got %v, want %v", got, want)
@@ -30,6 +32,7 @@ context: {maxTokens: 2000, policy: summarize, model: openai/mini}
 	if d, err = agents.Parse("", []byte(`
 name: p
 model: openai/gpt
+titleModel: openai/nano
 tools: [charge, refund]
 steps:
   - name: pay
@@ -50,7 +53,7 @@ steps:
 		names = append(names, use.Name)
 	}
 	slices.Sort(names)
-	if want := []string{"charge", "deep", "lookup", "openai/gpt", "openai/gpt", "openai/other", "refund"}; !slices.Equal(names, want) {
+	if want := []string{"charge", "deep", "lookup", "openai/gpt", "openai/gpt", "openai/nano", "openai/other", "refund"}; !slices.Equal(names, want) {
 		t.Errorf("uses of a pipeline: got %q, want %q", names, want)
 	}
 	program := agents.Definition{Name: "w", Workflow: "billing"}

@@ -49,6 +49,9 @@ func (d *Definition) mistakes() []mistake {
 	if (d.Model != "" || len(d.Steps) == 0 && d.Workflow == "") && !modelRule.MatchString(d.Model) {
 		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
+	if d.TitleModel != "" && !modelRule.MatchString(d.TitleModel) {
+		found = append(found, newMistake("titleModel", "%.80q must be provider/model, such as openai/gpt-5-mini", d.TitleModel))
+	}
 	found = append(found, textMistakes("description", d.Description, maxDescription)...)
 	found = append(found, d.Reasoning.mistakes()...)
 	found = append(found, textMistakes("instructions", d.Instructions, maxInstructions)...)

@@ -116,7 +116,10 @@ func (s *temporalStub) SignalWorkflow(_ context.Context, _, _, _ string, arg any
 
 func (s *temporalStub) CancelWorkflow(context.Context, string, string) error { return s.stop("cancel") }
 
-func (s *temporalStub) TerminateWorkflow(context.Context, string, string, string, ...any) error {
+func (s *temporalStub) TerminateWorkflow(_ context.Context, workflow, _, _ string, _ ...any) error {
+	if strings.HasSuffix(workflow, "/title") {
+		return s.stop("terminate title")
+	}
 	return s.stop("terminate")
 }
 

@@ -156,6 +156,7 @@ func TestTenantsAgentsUseWhatPoliciesPermit(t *testing.T) {
 		"a pattern of permitted tools":        {`tools: ["mcp:crm/*"]`, "/tools/0", "invalid_agent", ""},
 		"a forbidden model":                   {`model: dear/m`, "/model", "forbidden", "cheap"},
 		"a forbidden model for summaries":     {`context: {maxTokens: 2000, policy: summarize, model: dear/m}`, "/context/model", "forbidden", "cheap"},
+		"a forbidden model for titles":        {`titleModel: dear/m`, "/titleModel", "forbidden", "cheap"},
 		"a tool of an inline agent":           {`steps: [{name: s, agent: {instructions: Go., tools: [refund]}}]`, "/steps", "forbidden", policy.RuleNone},
 		"a program":                           {`workflow: billing`, "/workflow", "forbidden", policy.RuleNone},
 	} {

@@ -349,7 +349,7 @@ func TestDeleteThread(t *testing.T) {
 	if a := node.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNoContent {
 		t.Fatalf("status = %v, want %v; body: %s", a.status, http.StatusNoContent, a.body)
 	}
-	if want := []string{"cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow does not stop
+	if want := []string{"terminate title", "cancel", "terminate"}; !slices.Equal(stopped, want) { // the stub's workflow does not stop
 		t.Errorf("commands to the workflow: got %q, want %q", stopped, want)
 	}
 	if a := node.do(http.MethodDelete, "/v1/threads/t", ""); a.status != http.StatusNotFound {

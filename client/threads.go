@@ -241,8 +241,8 @@ func (c *Client) Share(ctx context.Context, thread string, shares ...Share) (Doc
 	return document[Shares](ctx, c, r)
 }
 
-// SetTitle gives a thread a title of at most 80 characters on one line. "" restores the title of
-// the first message.
+// SetTitle gives a thread a title of at most 80 characters on one line. "" restores the one
+// that a model has written, or else that of the first message.
 func (c *Client) SetTitle(ctx context.Context, thread, title string) (Document[Thread], error) {
 	return c.describe(ctx, threadPath(thread)+"/title", map[string]any{"title": title})
 }

@@ -31,6 +31,10 @@ type Input struct {
 	// When the run is over, and no run continues it, the thread signals its end to the firing.
 	FiringID string `json:"firingId,omitempty"`
 
+	// BeginsTitle tells that the run may be the first of its thread, and that its agent has a model for
+	// titles.
+	BeginsTitle bool `json:"beginsTitle,omitempty"`
+
 	// Hold keeps the AG-UI run open while it waits for interrupts. Subagents and branches always
 	// hold.
 	Hold bool `json:"hold,omitempty"`

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -13,28 +14,23 @@ import (
 // Description is what the index of threads says of a thread's content, so that people find it. Who
 // may read the thread may read it.
 type Description struct {
-	// DerivedTitle is made of the first message of a user (see Title). GivenTitle was set by a
-	// caller, and replaces it; "" = none.
+	// DerivedTitle is made of the first message of a user (see Title). ModelTitle was written by a
+	// model, and replaces it. GivenTitle was set by a caller, and replaces both; "" = none.
 	DerivedTitle string `json:"derivedTitle,omitempty"`
+	ModelTitle   string `json:"modelTitle,omitempty"`
 	GivenTitle   string `json:"givenTitle,omitempty"`
 	// Metadata are the names and values that callers have set.
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // Title returns the title of the thread; "" = it has none.
-func (d *Description) Title() string {
-	if d.GivenTitle != "" {
-		return d.GivenTitle
-	}
-	return d.DerivedTitle
-}
+func (d *Description) Title() string { return cmp.Or(d.GivenTitle, d.ModelTitle, d.DerivedTitle) }
 
 // updated returns the description after a run began whose input says next. The derived title stays,
 // because it is of the first message.
 func (d Description) updated(next Description) Description {
-	if d.DerivedTitle == "" {
-		d.DerivedTitle = next.DerivedTitle
-	}
+	d.DerivedTitle = cmp.Or(d.DerivedTitle, next.DerivedTitle)
+	d.ModelTitle = cmp.Or(d.ModelTitle, next.ModelTitle)
 	if len(next.Metadata) > 0 {
 		all := maps.Clone(d.Metadata)
 		if all == nil {

@@ -127,7 +127,7 @@ func (f *Follower) deliver(msg jetstream.Msg, meta *jetstream.MsgMetadata) {
 	f.delivered = seq
 	f.usage.add(f.log.tenantOf(msg.Subject()), sizeOf(msg))
 	feed := f.feeds[thread]
-	if !ok || feed == nil || lane.IsProposal() {
+	if !ok || feed == nil || lane.IsInternal() {
 		return
 	}
 	r, err := decodeRecord(f.log, msg.Subject(), seq, meta.Timestamp, msg.Headers().Get(header), msg.Data())
@@ -275,7 +275,7 @@ func (t *Tail) Between(ctx context.Context, from, to uint64) iter.Seq2[*Record, 
 			from = to + 1 // the feed has no other record of the run up to there
 			for _, r := range batch {
 				from = r.Seq + 1
-				if !r.Lane.IsProposal() && !yield(r, nil) {
+				if !r.Lane.IsInternal() && !yield(r, nil) {
 					return
 				}
 			}
@@ -360,7 +360,7 @@ func (t *Tail) catchUp(ctx context.Context, evicted uint64) (feedAnswer, error) 
 	}
 	for _, r := range batch {
 		answer.position = r.Seq
-		if !r.Lane.IsProposal() && (t.token == "" || r.run == t.token) {
+		if !r.Lane.IsInternal() && (t.token == "" || r.run == t.token) {
 			answer.records = append(answer.records, r)
 		}
 	}
@@ -374,7 +374,7 @@ type feed struct {
 	readers int // guarded by Follower.mu
 
 	mu      sync.Mutex
-	recs    []*Record     // in the order of the log, without proposals
+	recs    []*Record     // in the order of the log, without those of internal lanes
 	bytes   int           // of recs
 	evicted uint64        // records up to here were evicted, or came before the feed
 	ended   bool          // no record will arrive; readers that have taken recs get ErrInterrupted

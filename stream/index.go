@@ -366,7 +366,7 @@ func (l *Log) agentOf(ctx context.Context, current, entry *IndexEntry) (string, 
 
 // RestoreIndex writes the index from the log if the bucket is new, else it does nothing. Several
 // processes may do so concurrently, also while runs write. It reads the main lanes of all runs of
-// all tenants, and keeps one entry for each thread in memory. A process that dies in it leaves no
+// all tenants, and the titles that models have written, and keeps one entry for each thread in memory. A process that dies in it leaves no
 // restoredKey, so the next one begins again.
 func (l *Log) RestoreIndex(ctx context.Context) error {
 	_, err := l.index.Get(ctx, restoredKey)
@@ -387,6 +387,9 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 			return fmt.Errorf("stream: restore index: %w", err)
 		}
 	}
+	if err := l.restoreModelTitles(ctx, all); err != nil {
+		return err
+	}
 	for subject, thread := range all {
 		if thread.entry.Seq == 0 { // the thread has no run
 			continue
@@ -397,6 +400,25 @@ func (l *Log) RestoreIndex(ctx context.Context) error {
 	}
 	_, err = l.index.PutString(ctx, restoredKey, l.epoch)
 	return err
+}
+
+// restoreModelTitles adds the titles that models have written to the entries of their threads.
+func (l *Log) restoreModelTitles(ctx context.Context, all map[string]*restoredThread) error {
+	for rec, err := range l.recordsUnder(ctx, l.prefix+".*.*.*."+string(LaneTitle)) {
+		if err != nil {
+			return err
+		}
+		thread := all[rec.thread]
+		if rec.Kind != KindDone || thread == nil {
+			continue
+		}
+		var result Result
+		if err := rec.Result(ctx, &result); err != nil && !errors.Is(err, ErrGone) {
+			return fmt.Errorf("stream: restore index: %w", err)
+		}
+		thread.entry.ModelTitle = result.Title
+	}
+	return nil
 }
 
 // restoredThread is the entry of a thread while RestoreIndex reads the log.

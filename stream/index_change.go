@@ -7,7 +7,7 @@ import (
 
 // This file changes what only the entry of a thread in the index has. ownership.go has the shares.
 
-// SetTitle gives a thread a title; "" = its derived title. It returns the description of the thread
+// SetTitle gives a thread a title; "" = the title that it would have without. It returns the description of the thread
 // after it. Like Share it needs the entry of the thread, and the last of two calls wins. Errors:
 // ErrNotListed.
 func (l *Log) SetTitle(ctx context.Context, t Thread, title string) (*Description, error) {
@@ -16,6 +16,21 @@ func (l *Log) SetTitle(ctx context.Context, t Thread, title string) (*Descriptio
 		return nil, err
 	}
 	return &entry.Description, nil
+}
+
+// SetModelTitle gives a thread the title that a model has written; see Description. begun is the time
+// of the thread's first record: it changes nothing if another thread has the ID meanwhile. Like Share
+// it needs the entry of the thread. Errors: ErrNotListed.
+func (l *Log) SetModelTitle(ctx context.Context, t Thread, begun time.Time, title string) error {
+	begun = begun.UTC().Truncate(time.Millisecond)
+	_, err := l.changeEntry(ctx, t, func(entry *IndexEntry) bool {
+		if !entry.CreatedAt.Equal(begun) || entry.ModelTitle == title {
+			return false
+		}
+		entry.ModelTitle = title
+		return true
+	})
+	return err
 }
 
 // SetMetadata replaces the metadata of a thread; see SetTitle.

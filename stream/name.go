@@ -40,6 +40,9 @@ const (
 	// LaneInterrupts has the interrupts that branches and subagents announce while other parts of
 	// the run work.
 	LaneInterrupts Lane = "ask"
+	// LaneTitle has the model call that writes the title of the thread (Result.Title). Its records may
+	// follow the run's terminal record.
+	LaneTitle Lane = "title"
 	// laneState has marks (mark.go).
 	laneState Lane = "state"
 )
@@ -81,6 +84,10 @@ const proposalPrefix = "in-"
 
 // IsProposal reports whether the lane has a proposal. No reader is shown proposals.
 func (l Lane) IsProposal() bool { return strings.HasPrefix(string(l), proposalPrefix) }
+
+// IsInternal reports whether no reader is shown the records of the lane: proposals, and the model
+// call that writes the title of the thread.
+func (l Lane) IsInternal() bool { return l.IsProposal() || l == LaneTitle }
 
 // tokenEncoding is base32 without padding: its letters are valid in subjects, bucket keys and
 // Temporal's IDs.

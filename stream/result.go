@@ -42,6 +42,9 @@ type Result struct {
 	Kept json.RawMessage `json:"kept,omitempty"`
 	// Summary tells that Kept is a summary of messages.
 	Summary *Summary `json:"summary,omitempty"`
+	// Title is the title that a model has written for the thread; "" = none. Only records on LaneTitle
+	// have it.
+	Title string `json:"title,omitempty"`
 	// Answer is what the activity returns to the workflow: references and small decisions.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }

@@ -54,7 +54,7 @@ func (l *Log) SupersedeSubagents(ctx context.Context, p Place) error {
 	return nil
 }
 
-// listLanes lists the lanes of a run that have records, without proposals. The server searches its
+// listLanes lists the lanes of a run that have records, without internal ones. The server searches its
 // subjects for it.
 func (l *Log) listLanes(ctx context.Context, run Run) ([]Lane, error) {
 	s, err := l.js.Stream(ctx, l.name)
@@ -71,7 +71,7 @@ func (l *Log) listLanes(ctx context.Context, run Run) ([]Lane, error) {
 		if !ok {
 			return nil, errors.New("stream: a subject of a run is not a lane")
 		}
-		if !lane.IsProposal() {
+		if !lane.IsInternal() {
 			lanes = append(lanes, lane)
 		}
 	}

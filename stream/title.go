@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -26,6 +27,35 @@ func Title(messages []agui.Message) string {
 		}
 	}
 	return ""
+}
+
+// ModelTitle returns the title in the answer of a model that was asked for one: its first line that
+// is not empty, without Markdown and without quotes around it. It has at most MaxTitle characters.
+// "" = the answer has none.
+func ModelTitle(answer string) string {
+	for line := range strings.Lines(answer[:min(len(answer), maxTitleSource)]) {
+		if title := shortened(unquoted(plainLine(line))); title != "" {
+			return title
+		}
+	}
+	return ""
+}
+
+// quotes are the characters that models put around a title.
+const quotes = "\"'`“”„‟«»‹›‘’‚「」『』"
+
+// unquoted returns a line without the quotes around all of it.
+func unquoted(line string) string {
+	first, begin := utf8.DecodeRuneInString(line)
+	last, end := utf8.DecodeLastRuneInString(line)
+	if begin+end > len(line) || !strings.ContainsRune(quotes, first) || !strings.ContainsRune(quotes, last) {
+		return line
+	}
+	inner := line[begin : len(line)-end]
+	if strings.ContainsRune(inner, first) { // they are around parts of the line
+		return line
+	}
+	return strings.TrimSpace(inner)
 }
 
 // maxTitleSource bounds the bytes of a message from which a title is made.

@@ -51,6 +51,63 @@ func TestTitleIsBeginningOfFirstUserMessage(t *testing.T) {
 	}
 }
 
+func TestModelTitleIsFirstLineOfAnswer(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		"Multiplication and time":                          "Multiplication and time",
+		"\n\n  \"Multiplication\"\n\nThis title is short.": "Multiplication",
+		"“Größen”":                                         "Größen",
+		"„Größen“":                                         "Größen",
+		"「日本」":                                             "日本",
+		"**Plan** for _May_":                               "Plan for May",
+		"```\nPlan\n```":                                   "Plan",
+		"\"Yes\" and \"No\"":                               "\"Yes\" and \"No\"",
+		"What is \"yes\"":                                  "What is \"yes\"",
+		"\"":                                               "\"",
+		"a\u202eb\u2066c\u0007d\x1b[31m\u200b":             "abcd[31m",
+		"\xffbroken":                                       "broken",
+		"\u202e\n \n":                                      "",
+		"":                                                 "",
+		strings.Repeat("word ", 40):                        strings.TrimSpace(strings.Repeat("word ", 16)) + "…",
+		strings.Repeat("\u200b", 2000) + "late":            "",
+		strings.Repeat("x", 80) + "\u2028" + "second line of it": strings.Repeat("x", 79) + "…",
+	} {
+		got := stream.ModelTitle(answer)
+		if got != want {
+			t.Errorf("title in %q: got %q, want %q", answer, got, want)
+		}
+		if !stream.IsTitle(got) {
+			t.Errorf("title in %q: IsTitle(%q) = false", answer, got)
+		}
+	}
+}
+
+func FuzzModelTitle(f *testing.F) {
+	f.Add("\"# Plan\"\n- **first** [x](y)")
+	f.Fuzz(func(t *testing.T, answer string) {
+		if title := stream.ModelTitle(answer); !stream.IsTitle(title) || utf8.RuneCountInString(title) > stream.MaxTitle {
+			t.Errorf("title in %q: %q is not valid", answer, title)
+		}
+	})
+}
+
+func TestTitlePrecedence(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		d    stream.Description
+		want string
+	}{
+		{stream.Description{}, ""},
+		{stream.Description{DerivedTitle: "derived"}, "derived"},
+		{stream.Description{DerivedTitle: "derived", ModelTitle: "model's"}, "model's"},
+		{stream.Description{DerivedTitle: "derived", ModelTitle: "model's", GivenTitle: "given"}, "given"},
+	} {
+		if got := c.d.Title(); got != c.want {
+			t.Errorf("title of %+v: got %q, want %q", c.d, got, c.want)
+		}
+	}
+}
+
 func FuzzTitle(f *testing.F) {
 	f.Add("# Plan\n\n- **first** [x](y)")
 	f.Add(strings.Repeat("👨\u200d👩", 50))

@@ -27,6 +27,9 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 		return runs.Result{}, err
 	}
 	t.notifier.start(ctx)
+	if in.Progress == nil {
+		t.startTitle(ctx)
+	}
 	end, err := t.run.runTurns(runCtx)
 	if err != nil {
 		return runs.Result{}, err

@@ -38,6 +38,10 @@
 // sent when it ends or continues as new. Input: [runs.NotificationsInput]. Activity:
 // interrupt.notify.
 //
+// thread.title.v1 ([WriteTitle]) has a model write the title of a thread. The first run of the thread
+// starts it, if its agent has a model for titles, and does not wait for it. Input: [runs.TitleInput].
+// Workflow ID: that of the thread, and "/title". Activity: title.write.
+//
 // webhook.deliver.v1 ([Deliver]) sends one event to one webhook for up to 24 hours. Input:
 // [runs.Delivery]. Activity: webhook.send.
 //

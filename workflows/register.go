@@ -26,6 +26,9 @@ func Register(r worker.WorkflowRegistry, programs Programs) {
 	r.RegisterWorkflowWithOptions(SendNotifications, workflow.RegisterOptions{
 		Name: runs.TypeNotifications, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
+	r.RegisterWorkflowWithOptions(WriteTitle, workflow.RegisterOptions{
+		Name: runs.TypeTitle, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
 	r.RegisterWorkflowWithOptions(Deliver, workflow.RegisterOptions{
 		Name: runs.TypeDelivery, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})

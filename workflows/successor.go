@@ -79,7 +79,7 @@ func (t *thread) chooseSuccessor(ctx workflow.Context) *runs.Input {
 	}
 	next.Run.ID = "run_" + digest(13, in.Run.ID+"\n"+workflow.GetInfo(ctx).OriginalRunID)
 	next.Token, next.Continues = next.Run.ID, in.Run.ID
-	next.Input, next.Digest = 0, ""
+	next.Input, next.Digest, next.BeginsTitle = 0, "", false
 	next.Resume, next.Cancelled = nil, t.cancelNext
 	return &next
 }

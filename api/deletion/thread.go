@@ -92,10 +92,14 @@ func (d *Threads) Expire(ctx context.Context, thread stream.Thread, before time.
 	return true, d.Delete(ctx, thread, snap)
 }
 
-// purge stops the workflow of a thread, and removes its interrupts from the inbox and then its
+// purge stops the workflows of a thread, and removes its interrupts from the inbox and then its
 // records. The order matters: an active worker would write records after the purge, and the inbox
 // finds its entries by the audit in the log.
 func (d *Threads) purge(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot) error {
+	// The title is first: the workflow of the thread is not idle while that of the title lasts.
+	if err := d.stopTitle(ctx, thread); err != nil {
+		return err
+	}
 	if err := d.stopWorkflow(ctx, thread, snap); err != nil {
 		return err
 	}
@@ -145,6 +149,15 @@ func (d *Threads) stopWorkflow(ctx context.Context, thread stream.Thread, snap *
 	}
 	if err := d.Watcher.Temporal.TerminateWorkflow(ctx, id, "", "the thread is deleted"); err != nil && !isNotFound(err) {
 		return fmt.Errorf("api: terminate workflow: %w", err)
+	}
+	return nil
+}
+
+// stopTitle terminates the workflow that has a model write the title of the thread; nil if there is
+// none. An attempt that is under way is fenced by the purge.
+func (d *Threads) stopTitle(ctx context.Context, thread stream.Thread) error {
+	if err := d.Watcher.Temporal.TerminateWorkflow(ctx, dispatch.TitleWorkflowID(thread), "", "the thread is deleted"); err != nil && !isNotFound(err) {
+		return fmt.Errorf("api: terminate workflow of the title: %w", err)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (e *environment) showThread() *cobra.Command {
 // titleThread returns "threads title".
 func (e *environment) titleThread() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "title THREAD [TITLE]", Short: "Set the title of a thread; without TITLE, restore that of the first message",
+		Use: "title THREAD [TITLE]", Short: "Set the title of a thread; without TITLE, restore the one by a model, or that of the first message",
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: e.completeThreads,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

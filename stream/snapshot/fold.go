@@ -59,6 +59,8 @@ func (f *folder) add(ctx context.Context, rec *stream.Record) error {
 	case rec.Kind == stream.KindProposal:
 		f.proposals[rec.Seq] = rec
 		return nil
+	case rec.Lane == stream.LaneTitle: // the title is in the index only
+		return nil
 	case rec.Kind == stream.KindFork:
 		return f.beginFork(ctx, rec)
 	case rec.OpensRun():

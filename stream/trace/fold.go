@@ -72,7 +72,7 @@ func (f *Fold) Usage() []runs.Usage { return f.usage }
 // Add adds the next record of the run. Records that were added before are ignored. The error is one
 // of the log, or a record that cannot be decoded.
 func (f *Fold) Add(ctx context.Context, rec *stream.Record) error {
-	if rec.Seq <= f.last || rec.Lane.IsProposal() {
+	if rec.Seq <= f.last || rec.Lane.IsInternal() {
 		return nil
 	}
 	f.last = rec.Seq

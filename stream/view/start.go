@@ -110,8 +110,8 @@ func (v *View) pastByRun(ctx context.Context, first start, s *supersessions) ite
 
 // checkCursorRecords checks the records of a cursor that are not in the past. The error is
 // stream.ErrInvalidCursor if such a record is of another run or thread, and stream.ErrGone if it
-// was purged. A proposal is allowed, although it is never shown: the acknowledgement of a steering
-// message has its cursor.
+// was purged. Records of internal lanes are allowed, although they are never shown: the
+// acknowledgement of a steering message has the cursor of its proposal.
 func (v *View) checkCursorRecords(ctx context.Context, records map[uint64]bool) error {
 	for seq := range records {
 		rec, err := v.tail.Log().At(ctx, seq)
@@ -127,7 +127,7 @@ func (v *View) checkCursorRecords(ctx context.Context, records map[uint64]bool) 
 				continue
 			}
 		}
-		if rec == nil || !v.tail.Has(rec) || !rec.Lane.IsProposal() {
+		if rec == nil || !v.tail.Has(rec) || !rec.Lane.IsInternal() {
 			return fmt.Errorf("%w: its position is not in the requested stream", stream.ErrInvalidCursor)
 		}
 	}

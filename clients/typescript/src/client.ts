@@ -116,7 +116,7 @@ export class PerdureClient {
     return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/shares`, body: { shares } }, options);
   }
 
-  /** Gives a thread a title. An empty title restores that of the first message. */
+  /** Gives a thread a title. An empty title restores the one by a model, or that of the first message. */
   setTitle(threadId: string, title: string, options: CommandOptions = {}): Promise<AnswerOf<"putTitle">> {
     return this.request({ method: "PUT", url: `${threadURL(this.baseUrl, threadId)}/title`, body: { title } }, options);
   }

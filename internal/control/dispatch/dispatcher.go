@@ -51,6 +51,9 @@ func WorkflowID(t stream.Thread) string {
 	return "thread/" + stream.Token(t.Tenant) + "/" + stream.Token(t.ID)
 }
 
+// TitleWorkflowID returns the ID of the workflow that has a model write the title of a thread.
+func TitleWorkflowID(t stream.Thread) string { return runs.TitleWorkflowID(WorkflowID(t)) }
+
 // RunInput returns the workflow input of a run whose input p has been proposed. The caller may set
 // further fields, such as Hold and ParkAfter.
 func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.Input {
@@ -61,7 +64,8 @@ func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.I
 			Steps: len(agent.Steps) > 0, Program: agent.Workflow,
 		},
 		Input: p.Seq, Digest: p.Digest,
-		OnNewInput: runs.OpenPolicy(agent.OnNewInput), OnMissingResult: runs.OpenPolicy(agent.MissingToolResult()),
+		BeginsTitle: agent.TitleModel != "",
+		OnNewInput:  runs.OpenPolicy(agent.OnNewInput), OnMissingResult: runs.OpenPolicy(agent.MissingToolResult()),
 	}
 }
 
@@ -83,6 +87,8 @@ type OfferTerms struct {
 // type. StartOrOffer blocks for some seconds at most.
 func (d *Dispatcher) StartOrOffer(ctx context.Context, in runs.Input, terms OfferTerms, snap *snapshot.Snapshot) (result runs.SubmitResult, isStarted bool, err error) {
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Run.Tenant, ID: in.Run.Thread}, ID: in.Run.ID}
+	// Another run may begin before this one: the activity checks that this one is the first.
+	in.BeginsTitle = in.BeginsTitle && snap.Run == "" && snap.Origin == nil
 	_, err = d.Temporal.ExecuteWorkflow(ctx, options(run, in.Agent), runs.TypeRun, in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {

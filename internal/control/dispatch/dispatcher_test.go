@@ -9,8 +9,11 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -64,15 +67,16 @@ func TestOfferEndsWithExecution(t *testing.T) {
 	})
 }
 
-// startingTemporal is a Temporal client that accepts workflows, and keeps the options of the last
-// one.
+// startingTemporal is a Temporal client that accepts workflows, and keeps the options and the input of
+// the last one.
 type startingTemporal struct {
 	client.Client
 	options client.StartWorkflowOptions
+	input   runs.Input
 }
 
-func (s *startingTemporal) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
-	s.options = o
+func (s *startingTemporal) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	s.options, s.input = o, args[0].(runs.Input)
 	return nil, nil
 }
 
@@ -86,5 +90,32 @@ func TestRunsHaveTheFairnessKeyOfTheirTenant(t *testing.T) {
 	_, isStarted, err := d.StartOrOffer(t.Context(), in, dispatch.OfferTerms{}, &snapshot.Snapshot{})
 	if key := temporal.options.Priority.FairnessKey; !isStarted || err != nil || key != "acme" {
 		t.Errorf("start = %v, %v with the fairness key %q, want a start with acme", isStarted, err, key)
+	}
+}
+
+// TestOnlyFirstRunBeginsTitle: a model writes a title in the first run of a thread that is no fork, if
+// the agent has a model for titles.
+func TestOnlyFirstRunBeginsTitle(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		titleModel string
+		thread     snapshot.Snapshot
+		want       bool
+	}{
+		"first run":     {"p/small", snapshot.Snapshot{}, true},
+		"no model":      {"", snapshot.Snapshot{}, false},
+		"a second run":  {"p/small", snapshot.Snapshot{LastRun: snapshot.LastRun{Run: "r0"}}, false},
+		"run of a fork": {"p/small", snapshot.Snapshot{RunHistory: snapshot.RunHistory{Origin: &stream.Origin{}}}, false},
+	} {
+		temporal := &startingTemporal{}
+		d := &dispatch.Dispatcher{Temporal: temporal}
+		agent := catalog.Published{Definition: &agents.Definition{Name: "a", TitleModel: tt.titleModel}}
+		in := dispatch.RunInput(stream.Run{Thread: stream.Thread{Tenant: "acme", ID: "t"}, ID: "r"}, agent, stream.Proposal{Seq: 1})
+		if _, _, err := d.StartOrOffer(t.Context(), in, dispatch.OfferTerms{}, &tt.thread); err != nil {
+			t.Fatal(err)
+		}
+		if temporal.input.BeginsTitle != tt.want {
+			t.Errorf("%s: begins a title = %v, want %v", name, temporal.input.BeginsTitle, tt.want)
+		}
 	}
 }

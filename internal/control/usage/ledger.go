@@ -44,9 +44,13 @@ func Open(ctx context.Context, l *stream.Log) (*Ledger, error) {
 	return ledger, nil
 }
 
-// Run is a run that has ended.
+// Run is a run that has ended, or a part of one that is counted apart.
 type Run struct {
 	stream.Run
+
+	// Part names a part of the run whose usage the run does not have, such as "title"; "" = the run
+	// itself. A part adds tokens and cost to the report, and neither a run nor a duration.
+	Part string
 
 	Agent string
 	// Ended is the time of the run's terminal record. It decides the day, so it must be the same in
@@ -140,7 +144,7 @@ func (l *Ledger) Count(ctx context.Context, r Run) error {
 	case <-ctx.Done():
 		return asUnavailable(context.Cause(ctx))
 	}
-	id := r.Identify("u", "")
+	id := r.Identify("u", r.Part)
 	for range maxTries {
 		e, revision, err := l.read(ctx, key)
 		if err != nil || slices.Contains(e.Counted, id) {
@@ -170,6 +174,9 @@ func (e *entry) add(r Run, id string) {
 	one := counts{Runs: 1, Milliseconds: max(0, r.Duration.Milliseconds())}
 	if r.Failed {
 		one.Failed = 1
+	}
+	if r.Part != "" {
+		one = counts{}
 	}
 	e.All.add(one)
 	used := r.Usage

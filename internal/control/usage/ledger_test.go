@@ -70,6 +70,22 @@ func wantReport(t *testing.T, l *Ledger, q Query, want ...Item) {
 	}
 }
 
+// TestPartIsNoRun: a part of a run adds tokens and cost, once, and neither a run nor a duration.
+func TestPartIsNoRun(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	title := run("r1", "a", noon, used("small", 5, 1, 7))
+	title.Part = "title"
+	count(t, l, run("r1", "a", noon, used("m", 10, 2, 20)), title, title)
+	wantReport(t, l, Query{GroupBy: []Group{ByAgent}}, Item{
+		Agent: "a", Runs: 1, InputTokens: 15, OutputTokens: 3, TotalTokens: 18, Cost: &Cost{27, "EUR"}, Seconds: 2,
+	})
+	wantReport(t, l, Query{GroupBy: []Group{ByModel}},
+		Item{Model: "p/m", Runs: 1, InputTokens: 10, OutputTokens: 2, TotalTokens: 12, Cost: &Cost{20, "EUR"}, Seconds: 2},
+		Item{Model: "p/small", InputTokens: 5, OutputTokens: 1, TotalTokens: 6, Cost: &Cost{7, "EUR"}},
+	)
+}
+
 // TestRunsCountOnce: several processes count the same runs concurrently, and again later. Each run
 // counts once.
 func TestRunsCountOnce(t *testing.T) {

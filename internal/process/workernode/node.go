@@ -200,7 +200,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
 		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
-		sweep := presence.SweepAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFiring)
+		sweep := presence.SweepAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFiring, runs.TypeTitle)
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
