@@ -121,3 +121,54 @@ func wantRepaired(t *testing.T, p *kit.Endpoint, thread, want string) {
 		t.Errorf("state of the fork %s = %s, want %s", thread, got, want)
 	}
 }
+
+// nested is a pipeline whose tool calls are in branches, in a loop and in no other step.
+const nested = `name: nested
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps:
+  - name: both
+    parallel:
+      - {name: left, tool: calculate, args: {expression: "1+1"}}
+      - {name: right, steps: [{name: deep, tool: calculate, args: {expression: "2+2"}}]}
+  - name: again
+    loop: {max: 2, steps: [{name: inner, tool: calculate, args: {expression: "3+3"}}]}
+  - {name: last, tool: calculate, args: {expression: "4+4"}}
+`
+
+// TestForkPointsAreBetweenOutermostSteps: a run can be forked after a step that is in no other one.
+// The error about another step says why it cannot be forked there.
+func TestForkPointsAreBetweenOutermostSteps(t *testing.T) {
+	t.Parallel()
+	p := kit.SetupWith(t, nested)
+	in := kit.NewInput("1")
+	f := p.FollowAgent(t, "/v1/agents/nested/runs", in)
+	f.UntilSuccess(t)
+	run := "/v1/threads/" + in.ThreadID + "/runs/" + in.RunID
+	var points struct {
+		Items []struct{ Kind, Name string }
+	}
+	p.GetJSON(t, run+"/forkpoints", &points)
+	var names []string
+	for _, point := range points.Items {
+		names = append(names, point.Kind+" "+point.Name)
+	}
+	if want := []string{"step both", "step again", "end "}; !slices.Equal(names, want) {
+		t.Fatalf("fork points = %q, want %q", names, want)
+	}
+	for name, want := range map[string]string{
+		"left":        `the step "left" is in a branch or a subagent`,
+		"right/deep":  `the step "right/deep" is in a branch or a subagent`,
+		"again/inner": `the step "again/inner" is in the step "again"`,
+		"last":        `the step "last" is the last one, may be tried again, has failed, or has calls without a result`,
+	} {
+		at := slices.IndexFunc(f.Events, func(e kit.Event) bool { return e.Type == "STEP_FINISHED" && e.Member("stepName") == name })
+		if at < 0 {
+			t.Fatalf("events of the run: got no end of the step %s", name)
+		}
+		resp, err := p.Post(t.Context(), run+"/fork", map[string]any{"at": f.Events[at].ID})
+		if problem := kit.ReadProblem(t, resp, err); problem.Code != "not_a_fork_point" || !strings.Contains(problem.Detail, want) || !strings.Contains(problem.Detail, ": use ") {
+			t.Errorf("fork after %s: got %+v, want not_a_fork_point with %q and the nearest points", name, problem, want)
+		}
+	}
+}
