@@ -145,16 +145,13 @@ func (r *Routes) noForkPointReason(ctx context.Context, thread stream.Thread, at
 		return "", err
 	}
 	finished, ok := e.(*agui.StepFinished)
-	outer, _, isInner := strings.Cut(finished.StepName, "/")
 	switch {
 	case !ok:
 		return none, nil
 	case rec.Lane.IsSubagentLane():
 		return fmt.Sprintf("the step %.100q is in a branch or a subagent, and others that work in parallel may be at any of their steps", finished.StepName), nil
-	case isInner:
-		return fmt.Sprintf("the step %.100q is in the step %.100q, and a fork begins only after a step that is in no other step", finished.StepName, outer), nil
 	}
-	return fmt.Sprintf("the step %.100q is the last one, may be tried again, has failed, or has calls without a result", finished.StepName), nil
+	return fmt.Sprintf("the step %.100q is a turn in another step or the last step, has failed, or has calls without a result", finished.StepName), nil
 }
 
 // shownForkPoints returns fork points as answers have them; never nil.
