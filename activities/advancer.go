@@ -193,6 +193,9 @@ func (adv *advancer) addChange(c pipeline.Change) {
 	case c.Started != "":
 		adv.addEvents(&agui.StepStarted{StepName: c.Started})
 	case c.Finished != "":
+		if c.Path != "" {
+			adv.result.Finished = append(adv.result.Finished, stream.FinishedStep{Index: len(adv.events), Path: c.Path})
+		}
 		adv.addEvents(&agui.StepFinished{StepName: c.Finished})
 	default:
 		adv.addEvents(&agui.StateDelta{Delta: c.Patch})

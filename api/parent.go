@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/auth/policy"
@@ -37,14 +37,14 @@ func (s *Server) forkParent(ctx context.Context, in *preparedInput) (last uint64
 	return s.Log.LastOf(ctx, in.run.Thread)
 }
 
-// continuedFork returns the step of the pipeline after which the first run of a fork begins, and the
+// continuedFork returns the path of the step of the pipeline after which the first run of a fork begins, and the
 // last message of a user, which the pipeline works on. after is "" if the run begins at the first
 // step: the fork does not follow a step, the input adds or removes messages, or the agent is another
 // one or lacks the step.
 func continuedFork(thread loadedThread, accepted stream.Acceptance) (after string, task *agui.Message) {
 	o := thread.Origin
 	if o == nil || o.After == "" || len(thread.Runs) > 0 || thread.agent.Name != o.Agent || len(accepted.Tail) > 0 || accepted.Keep < len(thread.Entries) ||
-		!slices.ContainsFunc(thread.agent.Steps, func(step agents.Step) bool { return step.Name == o.After }) {
+		!pipeline.HasStepAt(thread.agent.Definition, o.After) {
 		return "", nil
 	}
 	for _, e := range slices.Backward(thread.Entries) {

@@ -169,7 +169,7 @@ type ForkPoint struct {
 	Cursor string    `json:"cursor"`
 	At     time.Time `json:"at"`
 	Kind   string    `json:"kind"` // turn, step or end
-	Name   string    `json:"name"` // of the step; "" = the end of the run
+	Name   string    `json:"name"` // path of the step, or name of the turn; "" = the end of the run
 	// MessageID is the ID of the last message; "" = there is none.
 	MessageID string `json:"messageId"`
 }

@@ -64,7 +64,7 @@ type Continuation struct {
 	// AnswersOnly tells that the input only repeats answers to decided interrupts: the run ends at
 	// once.
 	AnswersOnly bool `json:"answersOnly,omitempty"`
-	// After is the name of the step of the agent's pipeline after which the run begins, in a fork; "" =
+	// After is the path of the step of the agent's pipeline after which the run begins, in a fork; "" =
 	// at the first step.
 	After string `json:"after,omitempty"`
 	// Progress is set where an execution continues the run of the one before it.

@@ -35,7 +35,7 @@ type Origin struct {
 	// ProtocolVersion is that of the run's input; readers of the fork get it until its first run.
 	ProtocolVersion string `json:"protocolVersion,omitempty"`
 	// At is the cursor of the step of the run after which the fork begins; "" = the run's end. After
-	// is the name of that step if it is one of a pipeline.
+	// is the path of that step if it is one of a pipeline.
 	At    string `json:"at,omitempty"`
 	After string `json:"after,omitempty"`
 }

@@ -42,11 +42,20 @@ type Result struct {
 	Kept json.RawMessage `json:"kept,omitempty"`
 	// Summary tells that Kept is a summary of messages.
 	Summary *Summary `json:"summary,omitempty"`
+	// Finished are the steps of a pipeline that the step has finished, and after which a fork may begin.
+	Finished []FinishedStep `json:"finished,omitempty"`
 	// Title is the title that a model has written for the thread; "" = none. Only records on LaneTitle
 	// have it.
 	Title string `json:"title,omitempty"`
 	// Answer is what the activity returns to the workflow: references and small decisions.
 	Answer json.RawMessage `json:"answer,omitempty"`
+}
+
+// FinishedStep is a step of a pipeline that has finished. Index is that of its STEP_FINISHED among the
+// events of the record, Path the path of the step, with the rounds of loops.
+type FinishedStep struct {
+	Index int    `json:"index"`
+	Path  string `json:"path"`
 }
 
 // Visibility says who sees a message of the thread.

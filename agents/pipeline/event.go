@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agents"
@@ -66,19 +65,17 @@ func (in *interpreter) startTree() error {
 	if len(in.position.Branch) == 0 {
 		in.resetOutputs()
 	}
-	first, after := 0, in.position.After
-	if in.position.After = ""; after != "" {
-		if first = 1 + slices.IndexFunc(list.steps, func(s agents.Step) bool { return s.Name == after }); first == 0 {
-			return fmt.Errorf("%w: there is no step %q", ErrPosition, after)
-		}
-	}
+	after := in.position.After
+	in.position.After = ""
 	switch {
 	case in.position.compensatesBranch():
 		in.beginBranchCompensation()
-	case first == len(list.steps): // or a tree that was not validated
+	case after != "":
+		return in.beginAfter(after)
+	case len(list.steps) == 0: // a tree that was not validated
 		in.finishPipeline()
 	default:
-		in.push(Frame{At: first})
+		in.push(Frame{})
 	}
 	return nil
 }

@@ -45,9 +45,18 @@ type fixture struct {
 
 	executedActions []string // the paths of actions in order, with their content
 	stepEvents      []string // +name for a started step and -name for a finished one
+	begins          []begin  // where another run may begin
 	attempts        map[string]int
 	paths           map[string]bool
 	pauses          []time.Duration
+}
+
+// begin is a place where another run may begin: after the step with a path, with the state of then.
+// actions is the number of actions before it.
+type begin struct {
+	path    string
+	state   json.RawMessage
+	actions int
 }
 
 // setup returns a fixture whose agent has the given steps, in YAML.
@@ -106,7 +115,10 @@ func (f *fixture) run() *pipeline.Failure {
 // runToEnd advances a tree to its end, and executes its actions.
 func (f *fixture) runToEnd(branch []pipeline.BranchRef, items []json.RawMessage, ended pipeline.Ended) (*pipeline.Failure, pipeline.Ended) {
 	f.t.Helper()
-	at, ev := pipeline.TreePosition{Branch: branch, Home: f.home, After: f.after}, pipeline.Event{Kind: pipeline.EventBegun}
+	at, ev := pipeline.TreePosition{Branch: branch, Home: f.home}, pipeline.Event{Kind: pipeline.EventBegun}
+	if branch == nil {
+		at.After = f.after
+	}
 	var open []string
 	for range 10_000 {
 		if !f.keepsPositions {
@@ -198,6 +210,9 @@ func (f *fixture) recordChanges(changes []pipeline.Change, open []string) []stri
 				f.t.Fatalf("finished step = %q, want the last of the open steps %v", c.Finished, open)
 			}
 			open = open[:len(open)-1]
+			if c.Path != "" {
+				f.begins = append(f.begins, begin{c.Path, f.state, len(f.executedActions)})
+			}
 		default:
 			state, err := agui.Patch(f.state, c.Patch)
 			if err != nil {

@@ -193,7 +193,7 @@ func (in *interpreter) deadline() time.Time {
 // endStep closes a step that has ended, notes it for compensation, and goes to the next step. A
 // step whose onError steps have run has failed, and is not compensated.
 func (in *interpreter) endStep(p openStep) {
-	in.addChange(Change{Finished: p.name})
+	in.addChange(Change{Finished: p.name, Path: in.beginPath(p)})
 	if p.frame.Failure == nil && in.compensates(p) {
 		in.recordDone(p)
 	}
@@ -264,7 +264,7 @@ func (in *interpreter) onFailure(p openStep) {
 			return
 		case onError.Continue:
 			in.putError(p)
-			in.addChange(Change{Finished: p.name})
+			in.addChange(Change{Finished: p.name, Path: in.beginPath(p)})
 			in.goToSibling(p)
 			return
 		case onError.Steps != nil:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perdure/perdure/agents/pipeline"
 )
@@ -518,8 +519,67 @@ steps:
 		}
 	}
 	f := setup(t, steps)
-	_, err := pipeline.Advance(f.definition, pipeline.TreePosition{After: "unknown"}, pipeline.Event{Kind: pipeline.EventBegun}, pipeline.Env{State: f.state})
-	if !errors.Is(err, pipeline.ErrPosition) {
-		t.Errorf("after an unknown step: got %v, want ErrPosition", err)
+	for _, after := range []string{"unknown", "b/c", "b/0/c", "b/1", "b/1/d", "a/c", "b/1/c/e", ""} {
+		if after != "" && pipeline.HasStepAt(f.definition, after) {
+			t.Errorf("HasStepAt(%q) = true, want false", after)
+		}
+		_, err := pipeline.Advance(f.definition, pipeline.TreePosition{After: after}, pipeline.Event{Kind: pipeline.EventBegun}, pipeline.Env{State: f.state})
+		if (after != "") != errors.Is(err, pipeline.ErrPosition) {
+			t.Errorf("after the unknown step %q: got %v, want ErrPosition", after, err)
+		}
+	}
+}
+
+// TestTreeBeginsInOtherSteps: for each step that has a path after which a tree may begin, the tree
+// that begins there makes the same actions as the one that has finished the step.
+func TestTreeBeginsInOtherSteps(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - name: work
+    timeout: 1h
+    steps:
+      - {name: a, tool: one, retry: {attempts: 2, interval: 1s}}
+      - name: again
+        loop:
+          max: 3
+          until: "round == 2"
+          steps:
+            - {name: c, tool: two, args: {r: "${string(round)}"}}
+            - {name: no, when: "false", tool: one}
+            - {name: s, set: {/round: "${round}"}}
+      - name: choose
+        route:
+          - {when: "false", steps: [{name: x, tool: one}]}
+          - {steps: [{name: y, tool: one}, {name: z, tool: one}]}
+      - {name: fails, tool: one, onError: {steps: [{name: repairs, tool: one}]}}
+      - {name: all, parallel: [{name: left, tool: one}, {name: right, tool: one}]}
+  - {name: last, tool: three}
+`
+	whole := setup(t, steps)
+	whole.eventOf = eventsByPath(map[string]string{"work/fails": "!broken", "work/a": "!busy"})
+	whole.run()
+	want := []string{"work/a", "work/again/1/c", "work/again/1/s", "work/again/2/c", "work/again/2/s", "work/again", "work/choose/y", "work/choose/z", "work/choose", "work/all", "work", "last"}
+	var paths []string
+	for _, begin := range whole.begins {
+		paths = append(paths, begin.path)
+	}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Fatalf("paths (-want +got):\n%s", diff)
+	}
+	for _, begin := range whole.begins {
+		f := setup(t, steps)
+		f.eventOf = eventsByPath(map[string]string{"work/fails": "!broken"})
+		f.after, f.state = begin.path, begin.state
+		if !pipeline.HasStepAt(f.definition, begin.path) {
+			t.Errorf("HasStepAt(%q) = false, want true", begin.path)
+		}
+		f.run()
+		if diff := cmp.Diff(whole.executedActions[begin.actions:], f.executedActions, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("actions after %s (-want +got):\n%s", begin.path, diff)
+		}
+		if diff := cmp.Diff(decodeJSON(t, string(whole.state)), decodeJSON(t, string(f.state))); diff != "" {
+			t.Errorf("state after %s (-want +got):\n%s", begin.path, diff)
+		}
 	}
 }

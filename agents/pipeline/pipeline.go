@@ -29,8 +29,8 @@ type TreePosition struct {
 	Records map[string]uint64 `json:"records,omitempty"`
 	// Keeps means that the outputs of the run before stay when the tree begins.
 	Keeps bool `json:"keeps,omitempty"`
-	// After is the name of the step after which the tree begins; "" = at its first step. The outputs
-	// of the run before stay then, too.
+	// After is the path of the step after which the tree begins (Change.Path); "" = at its first step.
+	// The outputs of the run before stay then, too.
 	After string `json:"after,omitempty"`
 	// Home is the member of steps with the outputs of a subagent's tree, so that neither agent
 	// touches the other's outputs. "" = the outputs are in steps itself.
@@ -242,6 +242,10 @@ type Advanced struct {
 type Change struct {
 	Started, Finished string          // the step's name, with the steps around it: plan/model
 	Patch             json.RawMessage // a JSON Patch of the state
+	// Path is set if a tree may begin after the step that has finished: the path of the step, with
+	// the rounds of loops and without tries. "" = the step has failed without onError: continue, or is
+	// in a branch, in onError steps or in a compensation.
+	Path string
 }
 
 // Action is what to do next. One of the pointers or Sleep is set; none = the steps have ended.

@@ -217,6 +217,15 @@ func TestRandomTrees(t *testing.T) {
 				t.Errorf("seed %d: %s without storing the position differs, want the same: %s", seed, name, differ)
 			}
 		}
+		for _, b := range f.begins { // another run may begin after each finished step
+			if strings.Contains(b.path, "/") {
+				kinds["begins in another step"]++
+			}
+			_, err := pipeline.Advance(d, pipeline.TreePosition{After: b.path}, pipeline.Event{Kind: pipeline.EventBegun}, pipeline.Env{Input: f.input, Messages: f.msgs, State: b.state, Now: f.now})
+			if err != nil || !pipeline.HasStepAt(d, b.path) {
+				t.Errorf("seed %d: a tree that begins after %s: got %v, want an action", seed, b.path, err)
+			}
+		}
 		if failure == nil {
 			kinds["went well"]++
 		} else {
@@ -227,7 +236,7 @@ func TestRandomTrees(t *testing.T) {
 			t.Fatalf("seed %d fails with %+v:\n%s\n%v", seed, failure, text, f.executedActions)
 		}
 	}
-	for _, kind := range []string{"went well", "broken", "rejected", "timeout", "invalid_output", "cancelled"} {
+	for _, kind := range []string{"went well", "broken", "rejected", "timeout", "invalid_output", "cancelled", "begins in another step"} {
 		if kinds[kind] == 0 {
 			t.Errorf("numbers of failures = %v, want some of %s", kinds, kind)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -110,7 +111,11 @@ func (r *Routes) forkPointAt(ctx context.Context, last stream.Run, at string) (s
 		}
 		return 1
 	})
-	p := problem.New(http.StatusUnprocessableEntity, "not_a_fork_point", "no step or turn of the run ends at the cursor")
+	reason, err := r.noForkPointReason(ctx, last.Thread, cursor.Position)
+	if err != nil {
+		return last, nil, err
+	}
+	p := problem.New(http.StatusUnprocessableEntity, "not_a_fork_point", reason)
 	p.Pointer = "/at"
 	if nearest := r.shownForkPoints(points[max(0, next-1):min(len(points), next+1)]); len(nearest) > 0 {
 		var words []string
@@ -121,6 +126,32 @@ func (r *Routes) forkPointAt(ctx context.Context, last stream.Run, at string) (s
 		p.ForkPoints = nearest
 	}
 	return last, nil, p
+}
+
+// noForkPointReason returns why a run cannot be forked at a position that is no fork point: in
+// particular, why not at the end of a step in another step.
+func (r *Routes) noForkPointReason(ctx context.Context, thread stream.Thread, at stream.Position) (string, error) {
+	const none = "no step or turn of the run ends at the cursor"
+	rec, err := r.finder.Log.At(ctx, at.Seq)
+	if err != nil || rec == nil || !rec.OfThread(thread) {
+		return none, err
+	}
+	events, err := rec.Events(ctx)
+	if err != nil || at.Index >= len(events) || agui.TypeOf(events[at.Index]) != agui.EventStepFinished {
+		return none, err
+	}
+	e, err := agui.Decode(events[at.Index])
+	if err != nil {
+		return "", err
+	}
+	finished, ok := e.(*agui.StepFinished)
+	switch {
+	case !ok:
+		return none, nil
+	case rec.Lane.IsSubagentLane():
+		return fmt.Sprintf("the step %.100q is in a branch or a subagent, and others that work in parallel may be at any of their steps", finished.StepName), nil
+	}
+	return fmt.Sprintf("the step %.100q is a turn in another step or the last step, has failed, or has calls without a result", finished.StepName), nil
 }
 
 // shownForkPoints returns fork points as answers have them; never nil.

@@ -121,3 +121,90 @@ func wantRepaired(t *testing.T, p *kit.Endpoint, thread, want string) {
 		t.Errorf("state of the fork %s = %s, want %s", thread, got, want)
 	}
 }
+
+// nested is a pipeline whose tool calls are in branches, in a loop, in a case and in a group. FAILS is
+// the expression of its last step.
+const nested = `name: nested
+model: openai/scripted-by-the-test
+tools: [calculate]
+steps:
+  - name: both
+    parallel:
+      - {name: left, tool: calculate, args: {expression: "1+1"}}
+      - {name: right, steps: [{name: deep, tool: calculate, args: {expression: "2+2"}}]}
+  - name: group
+    steps:
+      - {name: again, loop: {max: 3, steps: [{name: inner, tool: calculate, args: {expression: "${string(round)}+3"}}]}}
+      - {name: choose, route: [{when: "true", steps: [{name: chosen, tool: calculate, args: {expression: "${string(steps.inner)}*2"}}]}]}
+      - {name: last, tool: calculate, args: {expression: "FAILS"}}
+`
+
+// TestForkInOtherSteps: a run can be forked after a step in a group, a loop or a case. The fork goes
+// on there: in the same round, and with the outputs until then. A step in a branch is no fork point,
+// and the error says why.
+func TestForkInOtherSteps(t *testing.T) {
+	t.Parallel()
+	p := kit.SetupWith(t, strings.Replace(nested, "FAILS", "${string(state.rate)}", 1))
+	in := kit.NewInput("1")
+	f := p.FollowAgent(t, "/v1/agents/nested/runs", in)
+	f.Finish(t)
+	if last := f.Events[len(f.Events)-1]; last.Member("code") != "invalid_expression" {
+		t.Fatalf("the run ended with %s, want the failure of the last step", last.Data)
+	}
+	run := "/v1/threads/" + in.ThreadID + "/runs/" + in.RunID
+	var points struct {
+		Items []struct{ Cursor, Kind, Name string }
+	}
+	p.GetJSON(t, run+"/forkpoints", &points)
+	cursors := map[string]string{}
+	var names []string
+	for _, point := range points.Items {
+		names, cursors[point.Name] = append(names, point.Kind+" "+point.Name), point.Cursor
+	}
+	want := []string{"step both", "step group/again/1/inner", "step group/again/2/inner", "step group/again/3/inner", "step group/again", "step group/choose/chosen", "step group/choose", "end "}
+	if !slices.Equal(names, want) {
+		t.Fatalf("fork points = %q, want %q", names, want)
+	}
+
+	for name, want := range map[string]string{
+		"left":       `the step "left" is in a branch or a subagent`,
+		"right/deep": `the step "right/deep" is in a branch or a subagent`,
+		"group/last": `the step "group/last" is a turn in another step or the last step, has failed,`,
+	} {
+		at := slices.IndexFunc(f.Events, func(e kit.Event) bool { return e.Type == "STEP_FINISHED" && e.Member("stepName") == name })
+		if at < 0 {
+			t.Fatalf("events of the run: got no end of the step %s", name)
+		}
+		resp, err := p.Post(t.Context(), run+"/fork", map[string]any{"at": f.Events[at].ID})
+		if problem := kit.ReadProblem(t, resp, err); problem.Code != "not_a_fork_point" || !strings.Contains(problem.Detail, want) || !strings.Contains(problem.Detail, ": use ") {
+			t.Errorf("fork after %s: got %+v, want not_a_fork_point with %q and the nearest points", name, problem, want)
+		}
+	}
+
+	p.Publish(t, "nested", strings.Replace(nested, "FAILS", "${string(steps.chosen)}+1", 1))
+	for name, want := range map[string][]string{
+		"group/again/2/inner": {"group", "group/again", "group/again/inner", "group/choose", "group/choose/chosen", "group/last"},
+		"group/again/3/inner": {"group", "group/again", "group/choose", "group/choose/chosen", "group/last"},
+		"group/choose/chosen": {"group", "group/choose", "group/last"},
+		"group/choose":        {"group", "group/last"},
+	} {
+		fork := kit.Input{ThreadID: kit.NewThread(), RunID: "run-1", ProtocolVersion: "1.0", Messages: []kit.Message{}}
+		resp, err := p.Post(t.Context(), run+"/fork", map[string]any{"at": cursors[name], "threadId": fork.ThreadID})
+		if err != nil || resp.StatusCode != http.StatusCreated {
+			t.Fatalf("fork after %s: got %v %v, want 201", name, resp, err)
+		}
+		resp.Body.Close()
+		repaired := p.FollowAgent(t, "/v1/agents/nested/runs", fork)
+		repaired.UntilSuccess(t)
+		var began []string
+		for _, e := range repaired.Events {
+			if e.Type == "STEP_STARTED" && !strings.HasSuffix(e.Member("stepName"), "/tools") {
+				began = append(began, e.Member("stepName"))
+			}
+		}
+		if !slices.Equal(began, want) {
+			t.Errorf("the fork after %s began the steps %q, want %q", name, began, want)
+		}
+		wantRepaired(t, p.Endpoint, fork.ThreadID, `{"perdure.steps":{"chosen":12,"deep":4,"inner":6,"last":13,"left":2}}`)
+	}
+}

@@ -18,7 +18,7 @@ type ForkKind string
 const (
 	// ForkTurn is the end of a turn: the model's calls have their results.
 	ForkTurn ForkKind = "turn"
-	// ForkStep is the end of a step of a pipeline that is in no other step, or of a program.
+	// ForkStep is the end of a step of a pipeline or program that is in no branch.
 	ForkStep ForkKind = "step"
 	// ForkEnd is the end of the run.
 	ForkEnd ForkKind = "end"
@@ -32,7 +32,7 @@ type ForkPoint struct {
 
 	Time time.Time
 	Kind ForkKind
-	// Name is that of the step; "" = the end of the run.
+	// Name is the name of the turn's step, or the path of a pipeline's step; "" = the end of the run.
 	Name string
 	// MessageID is the ID of the last message that clients see; "" = there is none.
 	MessageID string
@@ -47,8 +47,8 @@ func (p ForkPoint) IsAt(position stream.Position) bool {
 }
 
 // ForkPoints returns the fork points of a run in the order of the log, whether it is active or has
-// ended. A step of a pipeline is one when the next step begins: until then it may be tried again, or
-// have failed. It reads all records of the run.
+// ended. A step of a pipeline is one when the next step begins: there is no place after the last one.
+// It reads all records of the run.
 func (s *Store) ForkPoints(ctx context.Context, run stream.Run) ([]ForkPoint, error) {
 	opening, err := s.log.First(ctx, s.log.LaneSubject(run, stream.LaneMain), 1)
 	if err != nil || opening == nil || !opening.OpensRun() {
@@ -62,7 +62,7 @@ func (s *Store) ForkPoints(ctx context.Context, run stream.Run) ([]ForkPoint, er
 	if err != nil {
 		return nil, err
 	}
-	scan := forkScan{folder: newFolder(s.log, run.Thread, base), startedBy: map[string]stream.Kind{}}
+	scan := forkScan{folder: newFolder(s.log, run.Thread, base), turns: map[string]bool{}}
 	if err := scan.read(ctx, opening); err != nil {
 		return nil, err
 	}
@@ -86,14 +86,14 @@ func (s *Store) ForkPoints(ctx context.Context, run stream.Run) ([]ForkPoint, er
 
 // forkScan finds the fork points of a run. Its folder has the records before the one that is read.
 type forkScan struct {
-	folder    *folder
-	points    []ForkPoint
-	startedBy map[string]stream.Kind // steps that have begun, by name: the kind of the record
-	finished  *ForkPoint             // a step after which no other has begun yet; nil = none
+	folder   *folder
+	points   []ForkPoint
+	turns    map[string]bool // the steps that are turns, by name
+	finished []ForkPoint     // steps of a pipeline after which no other has begun yet
 }
 
-// read finds the fork points in a record. Advances of a pipeline begin its steps in done records, and
-// turns begin in open records. Names of steps in other steps have a slash.
+// read finds the fork points in a record. Advances of a pipeline begin and finish its steps in done
+// records, and turns begin in open records. Names of turns in the steps of a pipeline have a slash.
 func (s *forkScan) read(ctx context.Context, rec *stream.Record) error {
 	if rec.Lane != stream.LaneMain || rec.Kind != stream.KindOpen && rec.Kind != stream.KindDone {
 		return nil
@@ -102,8 +102,14 @@ func (s *forkScan) read(ctx context.Context, rec *stream.Record) error {
 	if err != nil {
 		return err
 	}
+	var result stream.Result
+	if rec.Kind == stream.KindDone && slices.ContainsFunc(events, isStepEvent) {
+		if err := rec.Result(ctx, &result); err != nil {
+			return err
+		}
+	}
 	for i, raw := range events {
-		if t := agui.TypeOf(raw); t != agui.EventStepStarted && t != agui.EventStepFinished {
+		if !isStepEvent(raw) {
 			continue
 		}
 		e, err := agui.Decode(raw)
@@ -112,40 +118,37 @@ func (s *forkScan) read(ctx context.Context, rec *stream.Record) error {
 		}
 		switch e := e.(type) {
 		case *agui.StepStarted:
-			s.start(rec, e)
+			s.points, s.finished = append(s.points, s.finished...), nil
+			s.turns[e.StepName] = rec.Kind == stream.KindOpen && !strings.Contains(e.StepName, "/")
 		case *agui.StepFinished:
-			s.finish(rec, i, e)
+			s.finish(rec, i, e, result.Finished)
 		}
 	}
 	return nil
 }
 
-// start notes that a step has begun. The step before it, if it is another one, has then ended for
-// good.
-func (s *forkScan) start(rec *stream.Record, e *agui.StepStarted) {
-	if e.SubagentRunID != "" || strings.Contains(e.StepName, "/") {
-		return
-	}
-	if s.finished != nil && s.finished.Name != e.StepName {
-		s.points = append(s.points, *s.finished)
-	}
-	s.startedBy[e.StepName], s.finished = rec.Kind, nil
+// isStepEvent reports whether an event begins or ends a step.
+func isStepEvent(raw []byte) bool {
+	t := agui.TypeOf(raw)
+	return t == agui.EventStepStarted || t == agui.EventStepFinished
 }
 
-// finish notes that a step has ended at an event of a record.
-func (s *forkScan) finish(rec *stream.Record, index int, e *agui.StepFinished) {
-	if e.SubagentRunID != "" || strings.Contains(e.StepName, "/") || !s.folder.isSettled() {
+// finish notes that a step has ended at an event of a record. steps are the pipeline's steps that the
+// record has finished.
+func (s *forkScan) finish(rec *stream.Record, index int, e *agui.StepFinished, steps []stream.FinishedStep) {
+	if e.SubagentRunID != "" || !s.folder.isSettled() {
 		return
 	}
 	p := ForkPoint{
 		Position: stream.Position{Seq: rec.Seq, Index: index}, Time: rec.Time, Kind: ForkTurn, Name: e.StepName,
 		MessageID: s.folder.lastShown(), before: s.folder.previousSeq,
 	}
-	if s.startedBy[e.StepName] == stream.KindDone {
-		p.Kind, s.finished = ForkStep, &p
-		return
+	if i := slices.IndexFunc(steps, func(step stream.FinishedStep) bool { return step.Index == index }); i >= 0 {
+		p.Kind, p.Name = ForkStep, steps[i].Path
+		s.finished = append(s.finished, p)
+	} else if s.turns[e.StepName] {
+		s.points = append(s.points, p)
 	}
-	s.points = append(s.points, p)
 }
 
 // isSettled reports whether no attempt is under way, and no call of an agent is without a result.
