@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
@@ -47,4 +48,27 @@ func TestThreadsOnNarrowPages(t *testing.T) {
 		}
 		tab.WantAccessible()
 	}
+}
+
+// TestNewChatChoosesUsableAgent: the first screen chooses an agent that can work, tells why others
+// cannot, and finds agents by name.
+func TestNewChatChoosesUsableAgent(t *testing.T) {
+	t.Parallel()
+	publish(t, "aaa-scriptless", "name: aaa-scriptless\nmodel: scripted/gone\n")
+	tab := kit.OpenTab(t, kit.Shared.URL("/console"))
+	tab.Await("li:has-text('aaa-scriptless')", `unknown script "gone"`)
+	tab.Await("main a[aria-current=true]", "")
+	var chosen string
+	if tab.Evaluate("document.querySelector('main a[aria-current=true]').innerText", &chosen); strings.Contains(chosen, "aaa-scriptless") {
+		t.Errorf("chosen agent: got %q, want one without a warning", chosen)
+	}
+	tab.WantAccessible()
+	tab.Type("role=searchbox[name='Search agents']", "scriptl")
+	tab.AwaitGone("section[aria-labelledby=agents-title] li:has-text('assistant')")
+	tab.Click("text=aaa-scriptless")
+	tab.Await("h1", "Chat with aaa-scriptless")
+
+	tab = kit.OpenTab(t, kit.Shared.URL("/console/agents/aaa-scriptless"))
+	tab.Await("[role=note]", `unknown script "gone"`)
+	tab.WantAccessible()
 }
