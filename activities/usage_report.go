@@ -25,7 +25,7 @@ func (a *Activities) countRun(ctx context.Context, in runs.FinishInput, outcome 
 	defer cancel()
 	ended, err := a.endedRun(count, in)
 	if err == nil {
-		ended.Failed = outcome == runs.OutcomeError
+		ended.Outcome = outcome
 		err = a.Usage.Count(count, ended)
 	}
 	if err != nil {

@@ -18,6 +18,8 @@ type Names struct {
 	Programs  []string // agents that are Go workflow functions
 	// Others are patterns of names of any kind that other workers have.
 	Others []string
+	// Confidential means that errors must not suggest known names: the reader may not see them.
+	Confidential bool
 }
 
 // BuiltIn returns the names that every worker has.
@@ -62,6 +64,8 @@ func (n Names) With(other Names) Names {
 		Scripts:   slices.Concat(n.Scripts, other.Scripts),
 		Programs:  slices.Concat(n.Programs, other.Programs),
 		Others:    slices.Concat(n.Others, other.Others),
+
+		Confidential: n.Confidential || other.Confidential,
 	}
 }
 
@@ -197,11 +201,19 @@ func (c *nameCheck) check(key, kind, name string, candidates []string) {
 	if slices.Contains(candidates, name) || slices.ContainsFunc(c.known.Others, matches) {
 		return
 	}
+	if c.known.Confidential {
+		candidates = nil
+	}
+	c.add(key, fmt.Sprintf("unknown %s %.80q%s", kind, name, suggestion(name, candidates)))
+}
+
+// add adds an error.
+func (c *nameCheck) add(key, reason string) {
 	e := &DefinitionError{Key: key}
 	if c.d != nil {
 		e.Agent = c.d.Name
 	}
-	e.Reason = fmt.Sprintf("%s: unknown %s %.80q%s", e.Pointer(), kind, name, suggestion(name, candidates))
+	e.Reason = e.Pointer() + ": " + reason
 	c.errs = append(c.errs, e)
 }
 
@@ -254,6 +266,8 @@ func (c *nameCheck) model(key, model string) {
 	provider, name, ok := strings.Cut(model, "/")
 	switch {
 	case !ok || c.known.Providers == nil:
+	case !slices.Contains(c.known.Providers, provider) && slices.Contains(BuiltIn().Providers, provider):
+		c.add(key, fmt.Sprintf("no worker is configured for the model provider %q: set its API key", provider))
 	case !slices.Contains(c.known.Providers, provider):
 		c.check(key, "model provider", provider, c.known.Providers)
 	case provider == scriptedProvider:

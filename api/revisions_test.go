@@ -234,10 +234,9 @@ func TestPublicationWarnings(t *testing.T) {
 	if w := put("b", "name: b\nmodel: scripted/refund\ntools: [charge, calculate, \"mcp:shop/*\", \"client:*\"]\n"); w != nil {
 		t.Errorf("warnings about known names: got %q, want none", w)
 	}
-	const elsewhere = "; a worker may know it, because workers do not announce providers and scripts"
 	want := []string{
 		`/tools/0: unknown tool "chrage" (did you mean "charge"?)`, `/tools/1: unknown agent "nobody"`, `/tools/3: unknown MCP server "shp" (did you mean "shop"?)`,
-		`/model: unknown model provider "opnai" (did you mean "openai"?)` + elsewhere,
+		`/model: unknown model provider "opnai" (did you mean "openai"?)`,
 	}
 	if w := put("c", "name: c\nmodel: opnai/m\ntools: [chrage, \"agent:nobody\", \"agent:b\", \"mcp:shp/buy\"]\n"); !slices.Equal(w, want) {
 		t.Errorf("warnings: got\n%q, want\n%q", w, want)
@@ -249,9 +248,43 @@ func TestPublicationWarnings(t *testing.T) {
 	if w := put("f", "name: f\nworkflow: invoce\n"); !slices.Equal(w, want) {
 		t.Errorf("warnings are\n%q, want\n%q", w, want)
 	}
-	want = []string{`/steps/0/agent/model: unknown script "offers"` + elsewhere}
+	want = []string{`/steps/0/agent/model: unknown script "offers"`}
 	if w := put("d", "name: d\nsteps: [{name: write, agent: {model: scripted/offers}}]\n"); !slices.Equal(w, want) {
 		t.Errorf("warnings: got\n%q, want\n%q", w, want)
+	}
+}
+
+// announcedModels are the names of a worker with a key for openai.
+type announcedModels struct{ missingTools }
+
+func (announcedModels) Known() agents.Names {
+	return agents.Names{Tools: []string{"charge"}, Providers: []string{"openai", "scripted"}, Scripts: []string{"demo"}, Servers: []string{"shop"}}
+}
+
+// TestAgentsHaveWarnings: the answers about agents warn of names that no worker has, without a
+// suggestion, because callers who may only run the agent may not know other names.
+func TestAgentsHaveWarnings(t *testing.T) {
+	t.Parallel()
+	node := setup(t, func(c *api.Config) { c.Tools = announcedModels{missingTools{"refund"}} })
+	for text, want := range map[string][]string{
+		"name: p\nmodel: openai/m\ntools: [charge, calculate, \"mcp:shop/*\", \"client:*\"]\n": nil,
+		"name: q\nmodel: scripted/dem\n":                               {`/model: unknown script "dem"`},
+		"name: r\nmodel: anthropic/m\n":                                {`/model: no worker is configured for the model provider "anthropic": set its API key`},
+		"name: s\nmodel: openai/m\ntools: [\"mcp:shp/buy\", refund]\n": {`/tools/0: unknown MCP server "shp"`},
+	} {
+		name := text[len("name: "):len("name: p")]
+		node.do(http.MethodPut, "/v1/agents/"+name, text).wantStatus(t, "publication of "+name, http.StatusCreated)
+		var one agentroutes.Agent
+		var list struct{ Items []agentroutes.Agent }
+		for path, answer := range map[string]any{"/v1/agents/" + name: &one, "/v1/agents": &list} {
+			if err := json.Unmarshal([]byte(node.do(http.MethodGet, path, "").body), answer); err != nil {
+				t.Fatal(err)
+			}
+		}
+		listed := list.Items[slices.IndexFunc(list.Items, func(a agentroutes.Agent) bool { return a.Name == name })]
+		if !slices.Equal(one.Warnings, want) || !slices.Equal(listed.Warnings, want) {
+			t.Errorf("warnings of %s = %q, in the list %q, want %q", name, one.Warnings, listed.Warnings, want)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func withUsage(t *testing.T) func(*api.Config) {
 		used := []runs.Usage{{Provider: "openai", Model: "gpt", Input: &input, Output: &output, Cost: &cost}}
 		for _, r := range []usage.Run{
 			{Run: stream.Run{Thread: stream.Thread{Tenant: "acme", ID: "t"}, ID: "r1"}, Agent: "a", Ended: time.Now(), Duration: time.Second, Usage: used, Currency: "EUR"},
-			{Run: stream.Run{Thread: stream.Thread{Tenant: "acme", ID: "t"}, ID: "r2"}, Agent: "b", Ended: time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC), Failed: true},
+			{Run: stream.Run{Thread: stream.Thread{Tenant: "acme", ID: "t"}, ID: "r2"}, Agent: "b", Ended: time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC), Outcome: runs.OutcomeError},
 			{Run: stream.Run{Thread: stream.Thread{Tenant: "globex", ID: "t"}, ID: "r1"}, Agent: "a", Ended: time.Now(), Usage: used, Currency: "EUR"},
 		} {
 			if err := ledger.Count(t.Context(), r); err != nil {
@@ -53,19 +53,19 @@ func TestUsage(t *testing.T) {
 		caller []string
 		want   string // "" = 403
 	}{
-		{"", tenantAdmin, `{"items":[{"day":"` + today + `","runs":1,"failed":0,` + used + `,"seconds":1}]}`},
-		{"?groupBy=agent,model", tenantAdmin, `{"items":[{"agent":"a","model":"openai/gpt","runs":1,"failed":0,` + used + `,"seconds":1}]}`},
+		{"", tenantAdmin, `{"items":[{"day":"` + today + `","runs":1,"failed":0,"cancelled":0,"interrupted":0,` + used + `,"seconds":1}]}`},
+		{"?groupBy=agent,model", tenantAdmin, `{"items":[{"agent":"a","model":"openai/gpt","runs":1,"failed":0,"cancelled":0,"interrupted":0,` + used + `,"seconds":1}]}`},
 		{"?agent=b", tenantAdmin, empty},
-		{"?from=2026-01-31&to=2026-01-31&groupBy=agent", tenantAdmin, `{"items":[{"agent":"b","runs":1,"failed":1,"inputTokens":0,"outputTokens":0,"totalTokens":0,"seconds":0}]}`},
+		{"?from=2026-01-31&to=2026-01-31&groupBy=agent", tenantAdmin, `{"items":[{"agent":"b","runs":1,"failed":1,"cancelled":0,"interrupted":0,"inputTokens":0,"outputTokens":0,"totalTokens":0,"seconds":0}]}`},
 		{"?to=2026-01-30", tenantAdmin, empty},
 		{"?from=2026-02-01&to=2026-02-01", tenantAdmin, empty},
-		{"?tenant=acme&groupBy=tenant", tenantAdmin, `{"items":[{"tenant":"acme","runs":1,"failed":0,` + used + `,"seconds":1}]}`},
+		{"?tenant=acme&groupBy=tenant", tenantAdmin, `{"items":[{"tenant":"acme","runs":1,"failed":0,"cancelled":0,"interrupted":0,` + used + `,"seconds":1}]}`},
 		{"?tenant=globex", tenantAdmin, ""},
 		{"?groupBy=tenant", tenantAdmin, ""},
 		{"", member, ""},
 		{"", platformAdmin, empty},
-		{"?tenant=globex&groupBy=agent", platformAdmin, `{"items":[{"agent":"a","runs":1,"failed":0,` + used + `,"seconds":0}]}`},
-		{"?groupBy=tenant", platformAdmin, `{"items":[{"tenant":"acme","runs":1,"failed":0,` + used + `,"seconds":1},{"tenant":"globex","runs":1,"failed":0,` + used + `,"seconds":0}]}`},
+		{"?tenant=globex&groupBy=agent", platformAdmin, `{"items":[{"agent":"a","runs":1,"failed":0,"cancelled":0,"interrupted":0,` + used + `,"seconds":0}]}`},
+		{"?groupBy=tenant", platformAdmin, `{"items":[{"tenant":"acme","runs":1,"failed":0,"cancelled":0,"interrupted":0,` + used + `,"seconds":1},{"tenant":"globex","runs":1,"failed":0,"cancelled":0,"interrupted":0,` + used + `,"seconds":0}]}`},
 	} {
 		a := node.do(http.MethodGet, "/v1/usage"+test.query, "", test.caller...)
 		name := test.query + " by " + test.caller[3]
@@ -141,7 +141,7 @@ func TestRunOfDeadWorkflowIsCounted(t *testing.T) {
 	}
 	for range 2 {
 		a := node.do(http.MethodGet, "/v1/usage?groupBy=agent,model", "")
-		want := `{"items":[{"agent":"a","model":"openai/gpt","runs":1,"failed":1,"inputTokens":10,"outputTokens":2,"totalTokens":12,"cost":{"amount":1.5},"seconds":`
+		want := `{"items":[{"agent":"a","model":"openai/gpt","runs":1,"failed":1,"cancelled":0,"interrupted":0,"inputTokens":10,"outputTokens":2,"totalTokens":12,"cost":{"amount":1.5},"seconds":`
 		if !strings.HasPrefix(a.body, want) {
 			t.Errorf("report = %s, want %s", a.body, want)
 		}

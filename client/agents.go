@@ -22,8 +22,8 @@ type Agent struct {
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
 	// UnavailableTools are the agent's tools that no worker announces at the moment.
 	UnavailableTools []string `json:"unavailableTools"`
-	// Warnings are names in a published definition that the server does not know. Only PutAgent and
-	// PutDraft set them.
+	// Warnings are about names in the definition that no worker has, such as MCP servers, scripts and
+	// model providers without a key. Those of PutAgent and PutDraft are about unknown tools, too.
 	Warnings []string `json:"warnings"`
 }
 

@@ -31,14 +31,18 @@ type UsageItem struct {
 	Agent  string `json:"agent"`
 	Model  string `json:"model"` // provider/model
 
+	// Runs is without the runs that ended with an interrupt, which Interrupted counts. Failed and
+	// Cancelled are runs of Runs.
 	Runs         int64 `json:"runs"`
 	Failed       int64 `json:"failed"`
+	Cancelled    int64 `json:"cancelled"`
+	Interrupted  int64 `json:"interrupted"`
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
 	TotalTokens  int64 `json:"totalTokens"`
 	// Cost is nil if no price is known, or if the prices have had several currencies.
 	Cost *UsageCost `json:"cost"`
-	// Seconds is the sum of the durations of the runs.
+	// Seconds is the sum of the durations of the runs and the interrupted runs.
 	Seconds float64 `json:"seconds"`
 }
 

@@ -177,12 +177,14 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	if err := publish(ctx, log, a.Agents, logger); err != nil {
 		return false, err
 	}
+	options := models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets}
 	node, err := workernode.Start(ctx, workernode.Config{
 		Snapshots:     snapshot.NewStore(log),
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
-		Models:        models.FromEnv(models.Options{Getenv: cfg.Getenv, Silence: cfg.ModelSilence, Scripts: folder.Scripts, Secrets: cfg.Secrets}),
+		Models:        models.FromEnv(options),
+		ModelNames:    options.Names,
 		Tools:         set.Registry(),
 		Signer:        signer,
 		Programs:      a.Programs,

@@ -2,8 +2,9 @@ package agentroutes
 
 import (
 	"context"
+	"fmt"
 	"net/http"
-	"strings"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -32,8 +33,9 @@ type Agent struct {
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
 	// Steps are those of a pipeline. Only the answer about one agent has them.
 	Steps []Step `json:"steps,omitempty"`
-	// Warnings are about names in a definition that this process does not know, and a worker may
-	// know. Only the answer to a publication has them.
+	// Warnings are about names in the definition that no worker has: MCP servers, scripts, and model
+	// providers without a key. The answer to a publication is about the names that this process does
+	// not know, tools included.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -43,9 +45,9 @@ func (r *Routes) listAgents(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	list := []Agent{}
+	list, live := []Agent{}, r.liveNames(caller.Tenant)
 	for _, p := range r.Catalog.List(caller.Tenant) {
-		list = append(list, r.describe(p))
+		list = append(list, r.describeLive(p, live))
 	}
 	return request.WriteJSON(c, http.StatusOK, gin.H{"items": list})
 }
@@ -60,7 +62,7 @@ func (r *Routes) showAgent(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	answer := r.describe(p)
+	answer := r.describeLive(p, r.liveNames(p.Tenant))
 	answer.Steps = r.steps(ctx, p)
 	c.Header("ETag", etag(p.Revision))
 	return request.WriteJSON(c, http.StatusOK, answer)
@@ -119,17 +121,48 @@ func (r *Routes) unknownNames(tenant, agent string, d interface {
 	for _, p := range r.Catalog.List(tenant) {
 		published.Agents = append(published.Agents, p.Name)
 	}
-	known := agents.BuiltIn().With(r.Tools.Known()).With(published)
+	announced := r.Tools.Known()
+	known := agents.BuiltIn().With(announced).With(published)
+	if announced.Providers != nil {
+		known.Providers = announced.Providers
+	}
 	if r.Known != nil {
 		known = known.With(r.Known())
 	}
-	unknown := d.UnknownNames(known)
-	for _, e := range unknown {
-		if strings.HasSuffix(e.Key, "model") {
-			e.Reason += "; a worker may know it, because workers do not announce providers and scripts"
+	return d.UnknownNames(known)
+}
+
+// liveNames returns the names that agents of a tenant can use now: those that workers announce, and
+// the published agents.
+func (r *Routes) liveNames(tenant string) agents.Names {
+	if r.Tools == nil {
+		return agents.Names{}
+	}
+	known := r.Tools.Known()
+	known.Tools, known.Confidential = append(known.Tools, agents.BuiltIn().Tools...), true
+	for _, p := range r.Catalog.List(tenant) {
+		known.Agents = append(known.Agents, p.Name)
+	}
+	return known
+}
+
+// describeLive describes an agent, with warnings about names that live lacks and UnavailableTools
+// does not list.
+func (r *Routes) describeLive(p catalog.Published, live agents.Names) Agent {
+	a := r.describe(p)
+	if r.Tools == nil {
+		return a
+	}
+	listed := map[string]bool{} // by key in the definition
+	for i, tool := range p.Tools {
+		listed[fmt.Sprintf("tools[%d]", i)] = slices.Contains(a.UnavailableTools, tool)
+	}
+	for _, e := range p.UnknownNames(live) {
+		if !listed[e.Key] {
+			a.Warnings = append(a.Warnings, e.Reason)
 		}
 	}
-	return unknown
+	return a
 }
 
 // definition returns the current definition of the agent that a name means for a tenant; nil = it is

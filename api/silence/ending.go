@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/trace"
 )
@@ -76,7 +77,7 @@ func (w *Watcher) countRun(ctx context.Context, place stream.Place, fold *trace.
 	defer cancel()
 	ended, err := usage.EndedRun(ctx, w.Finder.Log, place.Run)
 	if err == nil {
-		ended.Agent, ended.Failed, ended.Usage = cmp.Or(place.Agent, fold.Run().Agent), true, fold.Usage()
+		ended.Agent, ended.Outcome, ended.Usage = cmp.Or(place.Agent, fold.Run().Agent), runs.OutcomeError, fold.Usage()
 		err = w.Usage.Count(ctx, ended)
 	}
 	if err != nil {

@@ -112,18 +112,18 @@ func origins(configured []string) []string {
 	return slices.Concat(devOrigins, configured)
 }
 
-// announce prints the addresses, and an example request for the first agent that needs no API key.
+// announce prints the addresses, and an example request to the first agent that needs no API key.
 func announce(out io.Writer, o devOptions, a addresses, definitions []*agents.Definition, hasConsole bool, getenv func(string) string) {
 	names := make([]string, len(definitions))
-	first := ""
+	var first *agents.Definition
 	for i, d := range definitions {
 		names[i] = d.Name
-		if provider, _ := d.ModelProvider(); provider == "scripted" && first == "" {
-			first = d.Name
+		if provider, _ := d.ModelProvider(); provider == "scripted" && first == nil {
+			first = d
 		}
 	}
-	if first == "" && len(names) > 0 {
-		first = names[0]
+	if first == nil && len(definitions) > 0 {
+		first = definitions[0]
 	}
 	if len(names) == 0 {
 		names = []string{"none"}
@@ -147,16 +147,24 @@ Perdure is ready.
   models     %s
 
 `, consoleLine, a.API, ui, strings.Join(names, ", "), o.agents, o.data, a.Temporal, a.Namespace, a.NATS, providers(getenv))
-	if first == "" {
+	if first == nil {
 		return
 	}
 	fmt.Fprintf(out, `Try it:
 
   curl -N %s/v1/agents/%s/runs -H 'Content-Type: application/json' -d '
     {"threadId": "thread-%d", "runId": "run-1", "messages":
-      [{"id": "m1", "role": "user", "content": "What is 12*7, and what time is it?"}]}'
+      [{"id": "m1", "role": "user", "content": "%s"}]}'
 
-`, a.API, first, time.Now().Unix())
+`, a.API, first.Name, time.Now().Unix(), prompt(first))
+}
+
+// prompt returns a message that an agent may be able to answer.
+func prompt(d *agents.Definition) string {
+	if slices.Contains(d.Tools, "calculate") && slices.Contains(d.Tools, "current_time") {
+		return "What is 12*7, and what time is it?"
+	}
+	return "What can you do?"
 }
 
 // withoutSecrets returns the scheme, host and path of a URL: a user, a query or a fragment may have

@@ -334,19 +334,21 @@ func (p *devProcess) watch(ctx context.Context, out io.Writer) {
 // workerConfig returns the configuration of the worker, with the scripts of a folder.
 func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 	cfg := p.config
+	options := models.Options{
+		Getenv:   cfg.Getenv,
+		Silence:  cfg.ModelSilence,
+		Scripts:  folder.Scripts,
+		Secrets:  cfg.Secrets,
+		FailFast: true,
+	}
 	return workernode.Config{
-		Alone:     true,
-		Snapshots: p.snapshots,
-		Temporal:  p.temporal,
-		Models: models.FromEnv(models.Options{
-			Getenv:   cfg.Getenv,
-			Silence:  cfg.ModelSilence,
-			Scripts:  folder.Scripts,
-			Secrets:  cfg.Secrets,
-			FailFast: true,
-		}),
-		Tools:  p.tools.Registry(),
-		Signer: p.signer,
+		Alone:      true,
+		Snapshots:  p.snapshots,
+		Temporal:   p.temporal,
+		Models:     models.FromEnv(options),
+		ModelNames: options.Names,
+		Tools:      p.tools.Registry(),
+		Signer:     p.signer,
 		Budgets: workernode.Budgets{Prices: p.prices, TenantBudget: budget.Day{
 			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),

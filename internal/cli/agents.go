@@ -72,7 +72,7 @@ func (e *environment) showAgent() *cobra.Command {
 		v := a.Value
 		return e.printResult(cmd, a.JSON, "", [][]string{
 			{"agent", v.Name}, {"scope", string(v.Scope)}, {"description", v.Description}, {"model", v.Model}, {"revision", v.Revision},
-			{"tools", strings.Join(v.Tools, ", ")}, {"unavailable", strings.Join(v.UnavailableTools, ", ")},
+			{"tools", strings.Join(v.Tools, ", ")}, {"unavailable", strings.Join(v.UnavailableTools, ", ")}, {"warnings", strings.Join(v.Warnings, "; ")},
 		})
 	})
 	cmd.Flags().StringVar(&revision, "revision", "", "show the definition of this revision, as YAML")

@@ -37,14 +37,14 @@ func (e *environment) usageCommand() *cobra.Command {
 // usageRows returns the table of a report.
 func usageRows(groupBy []string, items []client.UsageItem) [][]string {
 	header := strings.Split(strings.ToUpper(strings.Join(groupBy, ",")), ",")
-	rows := [][]string{append(header, "RUNS", "FAILED", "INPUT", "OUTPUT", "TOTAL", "COST", "SECONDS")}
+	rows := [][]string{append(header, "RUNS", "FAILED", "CANCELLED", "INTERRUPTED", "INPUT", "OUTPUT", "TOTAL", "COST", "SECONDS")}
 	for _, item := range items {
 		names := map[string]string{"day": item.Day, "tenant": item.Tenant, "agent": item.Agent, "model": item.Model}
 		var row []string
 		for _, group := range groupBy {
 			row = append(row, names[group])
 		}
-		for _, n := range []int64{item.Runs, item.Failed, item.InputTokens, item.OutputTokens, item.TotalTokens} {
+		for _, n := range []int64{item.Runs, item.Failed, item.Cancelled, item.Interrupted, item.InputTokens, item.OutputTokens, item.TotalTokens} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
 		cost := ""

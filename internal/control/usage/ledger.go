@@ -57,7 +57,7 @@ type Run struct {
 	// all tries of Count.
 	Ended    time.Time
 	Duration time.Duration
-	Failed   bool
+	Outcome  runs.Outcome
 	// Usage has one entry for each model, and Currency is that of their costs; "" = it is unknown.
 	Usage    []runs.Usage
 	Currency string
@@ -93,15 +93,36 @@ type entry struct {
 	Counted []string `json:"counted"`
 }
 
-// counts are how many runs ended, and how long they took.
+// counts are how many runs ended, and how long they took. Runs is without Interrupted: the run that
+// continues an interrupted one counts for both.
 type counts struct {
 	Runs         int64 `json:"runs"`
 	Failed       int64 `json:"failed,omitempty"`
+	Cancelled    int64 `json:"cancelled,omitempty"`
+	Interrupted  int64 `json:"interrupted,omitempty"`
 	Milliseconds int64 `json:"milliseconds,omitempty"`
 }
 
 func (c *counts) add(other counts) {
-	c.Runs, c.Failed, c.Milliseconds = c.Runs+other.Runs, c.Failed+other.Failed, c.Milliseconds+other.Milliseconds
+	c.Runs, c.Failed, c.Cancelled = c.Runs+other.Runs, c.Failed+other.Failed, c.Cancelled+other.Cancelled
+	c.Interrupted, c.Milliseconds = c.Interrupted+other.Interrupted, c.Milliseconds+other.Milliseconds
+}
+
+// countsOf returns the counts of one run. A part of a run has none.
+func countsOf(r Run) counts {
+	if r.Part != "" {
+		return counts{}
+	}
+	c := counts{Runs: 1, Milliseconds: max(0, r.Duration.Milliseconds())}
+	switch r.Outcome {
+	case runs.OutcomeError:
+		c.Failed = 1
+	case runs.OutcomeCancelled:
+		c.Cancelled = 1
+	case runs.OutcomeInterrupt:
+		c.Runs, c.Interrupted = 0, 1
+	}
+	return c
 }
 
 // amounts are tokens and their cost. Cost is nil if none is known.
@@ -171,13 +192,7 @@ func (l *Ledger) Count(ctx context.Context, r Run) error {
 // add adds a run with the ID id.
 func (e *entry) add(r Run, id string) {
 	e.Tenant, e.Day, e.Agent = r.Tenant, r.Ended.UTC().Format(time.DateOnly), r.Agent
-	one := counts{Runs: 1, Milliseconds: max(0, r.Duration.Milliseconds())}
-	if r.Failed {
-		one.Failed = 1
-	}
-	if r.Part != "" {
-		one = counts{}
-	}
+	one := countsOf(r)
 	e.All.add(one)
 	used := r.Usage
 	if len(used) == 0 {

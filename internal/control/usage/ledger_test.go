@@ -120,7 +120,7 @@ func TestReportIsGrouped(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	failed := run("r3", "b", noon.Add(12*time.Hour), used("m", 5, 0, 0))
-	failed.Failed = true
+	failed.Outcome = runs.OutcomeError
 	other := run("r1", "a", noon, used("m", 1, 1, 1_000_000))
 	other.Tenant = "other"
 	count(t, l,
@@ -208,4 +208,21 @@ func TestLargeReportIsRefused(t *testing.T) {
 	if _, err := l.Report(t.Context(), Query{From: day, To: day, GroupBy: []Group{ByAgent, ByModel}}); !errors.Is(err, ErrTooManyItems) {
 		t.Errorf("error = %v, want %v", err, ErrTooManyItems)
 	}
+}
+
+// TestInterruptedRunsCountApart: a run that waits for a decision is neither a success nor one more
+// run beside the one that continues it. Its tokens and its time count.
+func TestInterruptedRunsCountApart(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	ended := func(id string, outcome runs.Outcome) Run {
+		r := run(id, "a", noon, used("m", 3, 1, 0))
+		r.Outcome = outcome
+		return r
+	}
+	count(t, l, ended("r1", runs.OutcomeInterrupt), ended("r2", runs.OutcomeSuccess), ended("r3", runs.OutcomeInterrupt), ended("r4", runs.OutcomeCancelled))
+	want := Item{Runs: 2, Cancelled: 1, Interrupted: 2, InputTokens: 12, OutputTokens: 4, TotalTokens: 16, Seconds: 8}
+	wantReport(t, l, Query{}, want)
+	want.Model = "p/m"
+	wantReport(t, l, Query{GroupBy: []Group{ByModel}}, want)
 }

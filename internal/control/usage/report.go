@@ -43,16 +43,19 @@ type Item struct {
 	Agent  string `json:"agent,omitempty"`
 	Model  string `json:"model,omitempty"` // "" also = runs that have called no model
 
-	// Runs are the runs that ended, Failed those of them that failed. Grouped by model, a run counts
-	// for each model that it has called.
+	// Runs are the runs that ended, without those that ended with an interrupt: Interrupted counts
+	// them, and Runs the runs that continue them. Failed and Cancelled are runs of Runs. Grouped by
+	// model, a run counts for each model that it has called.
 	Runs         int64 `json:"runs"`
 	Failed       int64 `json:"failed"`
+	Cancelled    int64 `json:"cancelled"`
+	Interrupted  int64 `json:"interrupted"`
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
 	TotalTokens  int64 `json:"totalTokens"`
 	// Cost is nil if none is known, or if the costs have several currencies.
 	Cost *Cost `json:"cost,omitempty"`
-	// Seconds is the sum of the durations of the runs.
+	// Seconds is the sum of the durations of the runs and the interrupted runs.
 	Seconds float64 `json:"seconds"`
 }
 
@@ -192,7 +195,7 @@ func (s sums) items() []Item {
 	for g, sum := range s {
 		item := Item{
 			Day: g.day, Tenant: g.tenant, Agent: g.agent, Model: g.model,
-			Runs: sum.Runs, Failed: sum.Failed, Seconds: float64(sum.Milliseconds) / 1000,
+			Runs: sum.Runs, Failed: sum.Failed, Cancelled: sum.Cancelled, Interrupted: sum.Interrupted, Seconds: float64(sum.Milliseconds) / 1000,
 		}
 		for _, a := range sum.amounts {
 			item.InputTokens, item.OutputTokens, item.TotalTokens = item.InputTokens+a.Input, item.OutputTokens+a.Output, item.TotalTokens+a.Total

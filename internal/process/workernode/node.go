@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure/activities"
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
@@ -52,7 +53,10 @@ type Config struct {
 	// and in package presence: it must be unique to this process.
 	Namespace, Identity string
 	Models              map[string]llm.Model
-	Tools               *tools.Registry
+	// ModelNames returns the configured providers of Models and their scripts, for the announcement.
+	// It is called concurrently. nil = there are none.
+	ModelNames func() agents.Names
+	Tools      *tools.Registry
 	// Queues are the task queues that this worker serves.
 	Queues Queues
 	// Signer signs the assertions of Tools, for the announcement of its public keys; nil = they have
@@ -207,7 +211,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		a.Presence = n.presence
 	}
 	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
-	if n.tools, err = announce.Start(ctx, l, cfg.description(), offers, cfg.programs(), cfg.Signer); err != nil {
+	if n.tools, err = announce.Start(ctx, l, cfg.description(), offers, cfg.names, cfg.Signer); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	for _, w := range newWorkers(cfg, a) {
@@ -283,12 +287,18 @@ func (cfg *Config) description() announce.Worker {
 	}
 }
 
-// programs returns the names of the programs that this worker executes, for its announcement.
-func (cfg *Config) programs() []string {
+// names returns the programs that this worker executes and the models that it can call, for its
+// announcement.
+func (cfg *Config) names() agents.Names {
 	if cfg.Queues.ToolsOnly {
-		return nil
+		return agents.Names{}
 	}
-	return slices.Collect(maps.Keys(cfg.Programs))
+	var names agents.Names
+	if cfg.ModelNames != nil {
+		names = cfg.ModelNames()
+	}
+	names.Programs = slices.Collect(maps.Keys(cfg.Programs))
+	return names
 }
 
 // stopTimeout returns how long activities may take after Stop.

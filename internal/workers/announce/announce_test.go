@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
@@ -66,11 +67,16 @@ func startOffering(t *testing.T, l *stream.Log, worker string, offers ...Offer) 
 // startSigning announces a worker with tools, which signs assertions.
 func startSigning(t *testing.T, l *stream.Log, worker string, signer *assertion.Signer, offers ...Offer) *Announcement {
 	t.Helper()
-	a, err := Start(t.Context(), l, Worker{Name: worker, Version: "v1", Queues: []string{"perdure"}}, func() []Offer { return offers }, []string{"order", "invoice"}, signer)
+	a, err := Start(t.Context(), l, Worker{Name: worker, Version: "v1", Queues: []string{"perdure"}}, func() []Offer { return offers }, announcedModels, signer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// announcedModels are the programs, providers and scripts of the workers of the tests.
+func announcedModels() agents.Names {
+	return agents.Names{Programs: []string{"order", "invoice"}, Providers: []string{"scripted", "openai"}, Scripts: []string{"demo"}}
 }
 
 func TestAnnouncements(t *testing.T) {
@@ -87,6 +93,8 @@ func TestAnnouncements(t *testing.T) {
 	}
 	if got := b.Known(); !slices.Equal(got.Tools, []string{"charge"}) || !slices.Equal(got.Programs, []string{"invoice", "order"}) {
 		t.Errorf("known names = %+v, want charge and both programs", got)
+	} else if !slices.Equal(got.Providers, []string{"openai", "scripted"}) || !slices.Equal(got.Scripts, []string{"demo"}) {
+		t.Errorf("known names = %+v, want both providers and the script", got)
 	}
 	two := start(t, l, "host.two-2-Y", "charge", "refund")
 	until(t, b)

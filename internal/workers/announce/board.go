@@ -125,8 +125,8 @@ func (b *Board) Missing(tools []string) []string {
 	return missing
 }
 
-// Known returns the names that workers announce, of tools, MCP servers and programs; a name may
-// occur more than once.
+// Known returns the names that workers announce, of tools, MCP servers, programs, configured model
+// providers and scripts; a name may occur more than once.
 func (b *Board) Known() agents.Names {
 	var names agents.Names
 	for _, n := range b.current() {
@@ -136,6 +136,8 @@ func (b *Board) Known() agents.Names {
 			}
 		}
 		names.Programs = append(names.Programs, n.Programs...)
+		names.Providers = append(names.Providers, n.Providers...)
+		names.Scripts = append(names.Scripts, n.Scripts...)
 	}
 	return names
 }

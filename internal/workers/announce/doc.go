@@ -40,6 +40,10 @@ type announcedNames struct {
 	Worker   Worker   `json:"worker"`
 	Tools    []Tool   `json:"tools"`
 	Programs []string `json:"programs,omitempty"` // agents that are Go workflow functions
+	// Providers are the model providers that are configured, and Scripts those of the provider
+	// scripted.
+	Providers []string `json:"providers,omitempty"`
+	Scripts   []string `json:"scripts,omitempty"`
 
 	Keys []assertion.PublicKey `json:"keys,omitempty"` // of the worker's assertions
 }

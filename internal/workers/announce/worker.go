@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/stream"
 )
@@ -23,11 +24,11 @@ type Announcement struct {
 	schemas schemaStore
 	key     string
 	worker  Worker
-	// offers lists the tools of the worker now. programs are its programs, sorted. signer signs its
-	// assertions; nil = it makes none.
-	offers   func() []Offer
-	programs []string
-	signer   *assertion.Signer
+	// offers lists the tools of the worker now, and names its programs, model providers and scripts.
+	// signer signs its assertions; nil = it makes none.
+	offers func() []Offer
+	names  func() agents.Names
+	signer *assertion.Signer
 	// written is the announcement that was written last.
 	written []byte
 	// due is when to write the announcement again, unless the tools change before that.
@@ -36,11 +37,12 @@ type Announcement struct {
 	wait sync.WaitGroup
 }
 
-// Start announces the tools and programs of a worker until Stop, which the caller must call. It
-// returns after the first announcement was written. offers lists the tools; Start calls it every
-// second from a goroutine, because the tools of MCP servers change. It also refreshes the keys of
+// Start announces the tools and the names of a worker until Stop, which the caller must call. It
+// returns after the first announcement was written. offers lists the tools, and names returns the
+// programs, the configured model providers and the scripts; a goroutine calls both every second,
+// because the tools of MCP servers and the keys of providers change. It also refreshes the keys of
 // signer, and announces the public ones; nil = the worker makes no assertions.
-func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Offer, programs []string, signer *assertion.Signer) (*Announcement, error) {
+func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Offer, names func() agents.Names, signer *assertion.Signer) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Of
 	}
 	a := &Announcement{
 		kv: kv, schemas: schemaStore{kv: schemas, stored: map[string]bool{}},
-		key: strings.TrimPrefix(stream.Token(worker.Name), "~"), worker: worker, offers: offers, programs: slices.Sorted(slices.Values(programs)),
+		key: strings.TrimPrefix(stream.Token(worker.Name), "~"), worker: worker, offers: offers, names: names,
 		signer: signer,
 	}
 	if err := a.announce(ctx); err != nil {
@@ -66,7 +68,12 @@ func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Of
 // announce writes the names of the worker if they have changed, or if the last announcement is due
 // for renewal. It stores the schemas before, so that a reader of the announcement finds them.
 func (a *Announcement) announce(ctx context.Context) error {
-	announced := announcedNames{Worker: a.worker, Tools: []Tool{}, Programs: a.programs, Keys: a.signer.Refresh(ctx)}
+	names := a.names()
+	announced := announcedNames{
+		Worker: a.worker, Tools: []Tool{}, Programs: slices.Sorted(slices.Values(names.Programs)),
+		Providers: slices.Sorted(slices.Values(names.Providers)), Scripts: slices.Sorted(slices.Values(names.Scripts)),
+		Keys: a.signer.Refresh(ctx),
+	}
 	for _, o := range a.offers() {
 		t, err := a.schemas.describe(ctx, o)
 		if err != nil {

@@ -74,6 +74,25 @@ func FromEnv(o Options) map[string]llm.Model {
 	return providers
 }
 
+// Names returns the providers that are configured now, by an API key or by the URL of a server, which
+// may need no key, and the scripts of the provider "scripted".
+func (o Options) Names() agents.Names {
+	names := agents.Names{Providers: []string{"scripted"}}
+	if c := anthropic.FromEnv(o.Getenv); c.APIKey+c.BaseURL != "" {
+		names.Providers = append(names.Providers, "anthropic")
+	}
+	if c := gemini.FromEnv(o.Getenv); c.APIKey+c.BaseURL != "" {
+		names.Providers = append(names.Providers, "gemini")
+	}
+	if c := openai.FromEnv(o.Getenv); c.APIKey+c.BaseURL != "" {
+		names.Providers = append(names.Providers, "openai", "openai-responses")
+	}
+	for _, s := range append(scripted.Builtin(), dialogs(o.Scripts)...) {
+		names.Scripts = append(names.Scripts, s.Name)
+	}
+	return names
+}
+
 // current is a model that is made again for each call, from the environment at that time. It makes
 // no connection: the HTTP client keeps them.
 type current func() llm.Model

@@ -173,6 +173,24 @@ func TestBuiltInNames(t *testing.T) {
 	}
 }
 
+// TestConfiguredProvidersAreNamed: a provider without a key and without a server of its own has no
+// name.
+func TestConfiguredProvidersAreNamed(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string][]string{
+		"":                  {"scripted"},
+		"OPENAI_API_KEY":    {"scripted", "openai", "openai-responses"},
+		"OPENAI_BASE_URL":   {"scripted", "openai", "openai-responses"},
+		"ANTHROPIC_API_KEY": {"scripted", "anthropic"},
+		"GEMINI_API_KEY":    {"scripted", "gemini"},
+	} {
+		o := Options{Getenv: environmentOf(variable, "http://localhost:1"), Scripts: []*agents.Script{{Name: "mine"}}}
+		if names := o.Names(); !slices.Equal(names.Providers, want) || !slices.Contains(names.Scripts, "mine") {
+			t.Errorf("with %q: names = %+v, want the providers %q and the script", variable, names, want)
+		}
+	}
+}
+
 // TestKeysAreReadForEachCall: a new key of a provider is used at once.
 func TestKeysAreReadForEachCall(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,8 @@ export interface ChartProps {
   title: string;
   /** The value in large type, such as a total. */
   summary?: string;
+  /** A sentence below the chart. */
+  note?: string;
   /** Series of bars are stacked. */
   kind: "bars" | "line";
   labels: readonly string[];
@@ -27,7 +29,7 @@ const width = 320;
 const height = 96;
 
 /** A small chart. Screen readers find its values as a table. */
-export function Chart({ title, summary, kind, labels, series, format, most }: ChartProps) {
+export function Chart({ title, summary, note, kind, labels, series, format, most }: ChartProps) {
   const heading = useId();
   const top = most ?? Math.max(...labels.map((_, i) => (kind === "bars" ? sum(series.map(({ values }) => values[i] ?? 0)) : Math.max(0, ...series.map(({ values }) => values[i] ?? 0)))), 0);
   const isEmpty = series.every(({ values }) => values.every((value) => value === null || value === 0));
@@ -49,6 +51,7 @@ export function Chart({ title, summary, kind, labels, series, format, most }: Ch
       {series.length > 1 && (
         <ul className={styles.legend} aria-hidden="true">{series.map(({ label, color }) => <li key={label}><span className={`${styles.swatch} ${styles[color]}`} />{label}</li>)}</ul>
       )}
+      {note !== undefined && <p className={styles.note}>{note}</p>}
       <Values title={title} labels={labels} series={series} format={format} />
     </figure>
   );

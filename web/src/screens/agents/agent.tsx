@@ -31,6 +31,8 @@ const tabs: { tab: Tab; label: string; isShown?: (agent: AgentInfo) => boolean }
 export default function Agent({ agent: name }: { agent: string }) {
   const tab = (useParams()["*"] ?? "") as Tab;
   const [, navigate] = useLocation();
+  const isFilled = tab === "graph" || tab === "definition"; // the other tabs scroll, by the keyboard too
+  const shown = tabs.find((entry) => entry.tab === tab);
   const { data: agent, error, refetch } = useAgent(name);
   const href = (to: Tab) => (to === "" ? paths.agent(name) : `${paths.agent(name)}/${to}`);
   useShortcuts("Agent", [
@@ -50,7 +52,7 @@ export default function Agent({ agent: name }: { agent: string }) {
         tabs={tabs.filter(({ tab: to, isShown }) => isShown === undefined || to === tab || (agent !== undefined && isShown(agent)))
           .map(({ tab: to, label }) => ({ href: href(to), label, isCurrent: to === tab }))}
       />
-      <div className={tab === "graph" || tab === "definition" ? styles.filled : styles.scrolling}>
+      <div className={isFilled ? styles.filled : styles.scrolling} {...(!isFilled && { role: "region", "aria-label": `${name}, ${shown?.label ?? "no page"}`, tabIndex: 0 })}>
         {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
         {agent === undefined && error === null && <Loading />}
         {agent !== undefined && <Suspense fallback={<Loading />}><TabContent tab={tab} agent={agent} /></Suspense>}

@@ -25,6 +25,7 @@ export function AgentOverview({ agent }: { agent: Agent }) {
     <div className={styles.sections}>
       {agent.description !== undefined && <p className={styles.lead}>{safeText(agent.description)}</p>}
       <UnavailableTools tools={agent.unavailableTools ?? []} />
+      <Warnings warnings={agent.warnings ?? []} />
       <dl className={styles.facts}>
         <Fact label="Model">{agent.model === "" ? "none of its own" : <code>{agent.model}</code>}</Fact>
         <Fact label="Tools"><ToolList tools={agent.tools ?? []} unavailable={agent.unavailableTools ?? []} /></Fact>
@@ -54,6 +55,16 @@ function UnavailableTools({ tools }: { tools: readonly string[] }) {
     <div className={styles.notice} role="note">
       <p><strong>{tools.length === 1 ? "A tool is unavailable:" : `${tools.length} tools are unavailable:`}</strong> <code>{tools.join(", ")}</code></p>
       <p>Runs that call them wait for a limited time. Start a worker that has the tools, or publish the agents.</p>
+    </div>
+  );
+}
+
+function Warnings({ warnings }: { warnings: readonly string[] }) {
+  if (warnings.length === 0) return null;
+  return (
+    <div className={styles.notice} role="note">
+      <p><strong>Runs will fail:</strong></p>
+      <ul className={styles.list}>{warnings.map((warning) => <li key={warning}>{safeText(warning)}</li>)}</ul>
     </div>
   );
 }

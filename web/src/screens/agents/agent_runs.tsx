@@ -5,8 +5,8 @@ import { Button } from "../../components/button";
 import { Empty, Loading } from "../../components/page";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
-import { Status } from "../../components/status";
 import { type Column, Table } from "../../components/table";
+import { ThreadStatus } from "../../components/thread_status";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
@@ -14,7 +14,7 @@ import styles from "./agent.module.css";
 
 const columns: Column<ThreadEntry>[] = [
   { title: "Thread", cell: ({ threadId, title }) => <Link href={paths.thread(threadId)}>{safeText(title ?? threadId)}</Link> },
-  { title: "Status", cell: ({ status }) => <Status value={status} /> },
+  { title: "Status", cell: (thread) => <ThreadStatus thread={thread} /> },
   { title: "Run", cell: ({ threadId, runId }) => (runId === undefined ? "–" : <Link href={paths.run(threadId, runId)}><code>{safeText(runId)}</code></Link>) },
   { title: "Owner", cell: ({ owner }) => safeText(owner ?? "–") },
   { title: "Updated", cell: ({ updatedAt }) => <Time at={updatedAt} /> },

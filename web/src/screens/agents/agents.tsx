@@ -19,6 +19,7 @@ const columns: Column<Agent>[] = [
       <>
         <Link href={paths.agent(agent.name)} className={styles.name}>{agent.name}</Link>
         {agent.description !== undefined && <p className={styles.description}>{safeText(agent.description)}</p>}
+        {agent.warnings?.map((warning) => <p key={warning} className={styles.warning}>{safeText(warning)}</p>)}
       </>
     ),
   },

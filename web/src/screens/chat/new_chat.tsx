@@ -1,7 +1,8 @@
 import type { Agent, ContentPart } from "@perdure/client";
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useRef } from "react";
+import { useCallback, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
+import { Field } from "../../components/field";
 import { Empty, Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
@@ -23,8 +24,7 @@ export default function NewChat({ agent: asked }: { agent?: string }) {
   const client = useClient();
   const agents = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => client.agents({ signal }) });
   const last = localStorage.getItem(storageKey);
-  // A scripted model needs no key, so the first message of a new user works.
-  const first = agents.data?.find(({ model }) => model.startsWith("scripted/")) ?? agents.data?.[0];
+  const first = agents.data?.find(({ unavailableTools = [], warnings = [] }) => unavailableTools.length + warnings.length === 0) ?? agents.data?.[0];
   const chosen = agents.data?.find(({ name }) => name === (asked ?? last)) ?? (asked === undefined ? first : undefined);
   return (
     <Page title={chosen ? `Chat with ${safeText(chosen.name)}` : "Chat"}>
@@ -68,10 +68,19 @@ function Start({ agent }: { agent: string }) {
 
 const nothing = async () => {};
 
-function AgentCards({ agents, chosen }: { agents: readonly Agent[]; chosen: string | undefined }) {
+// With more agents than this, a field searches them.
+const searchless = 8;
+
+function AgentCards({ agents: all, chosen }: { agents: readonly Agent[]; chosen: string | undefined }) {
+  const [query, setQuery] = useState("");
+  const agents = all.filter(({ name, description }) => `${name} ${description}`.toLowerCase().includes(query.trim().toLowerCase()));
   return (
     <section className={styles.agents} aria-labelledby="agents-title">
-      <h2 id="agents-title">Agents</h2>
+      <header className={styles.head}>
+        <h2 id="agents-title">Agents</h2>
+        {all.length > searchless && <Field label="Search agents" isLabelHidden placeholder="Search agents" type="search" value={query} onChange={setQuery} />}
+      </header>
+      {agents.length === 0 && <p className="muted">No agent matches.</p>}
       <ul className={styles.cards}>
         {agents.map((agent) => <li key={agent.name}><AgentCard agent={agent} isChosen={agent.name === chosen} /></li>)}
       </ul>
@@ -81,7 +90,7 @@ function AgentCards({ agents, chosen }: { agents: readonly Agent[]; chosen: stri
 
 const shownTools = 4;
 
-function AgentCard({ agent: { name, description, model, tools = [], unavailableTools = [] }, isChosen }: { agent: Agent; isChosen: boolean }) {
+function AgentCard({ agent: { name, description, model, tools = [], unavailableTools = [], warnings = [] }, isChosen }: { agent: Agent; isChosen: boolean }) {
   const rest = tools.length - shownTools;
   return (
     <Link href={paths.newChat(name)} className={styles.card} aria-current={isChosen ? "true" : undefined}>
@@ -93,6 +102,7 @@ function AgentCard({ agent: { name, description, model, tools = [], unavailableT
         {rest > 0 && <span>{rest} more</span>}
       </span>
       {unavailableTools.length > 0 && <span className={styles.warning}>No worker has {safeText(unavailableTools.join(", "))}</span>}
+      {warnings.map((warning) => <span key={warning} className={styles.warning}>{safeText(warning)}</span>)}
     </Link>
   );
 }

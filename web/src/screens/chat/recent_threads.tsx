@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
-import { Status } from "../../components/status";
+import { ThreadStatus } from "../../components/thread_status";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
@@ -32,12 +32,13 @@ export function RecentThreads() {
   );
 }
 
-function Recent({ thread: { threadId, title, agent, status, updatedAt } }: { thread: ThreadEntry }) {
+function Recent({ thread }: { thread: ThreadEntry }) {
+  const { threadId, title, agent, status, updatedAt } = thread;
   return (
     <Link href={paths.thread(threadId)} className={styles.thread}>
       <span className={`truncate ${styles.title}`}>{safeText(title || threadId)}</span>
       <span className={styles.facts}>{safeText(agent)} · <Time at={updatedAt} /></span>
-      {status !== "idle" && <Status value={status} />}
+      {status !== "idle" && <ThreadStatus thread={thread} />}
     </Link>
   );
 }

@@ -2,8 +2,8 @@ import type { ThreadEntry } from "@perdure/client";
 import { Link } from "wouter";
 import { moneyText } from "../../components/money";
 import { safeText } from "../../components/safe_text";
-import { Status } from "../../components/status";
 import { type Column, Table } from "../../components/table";
+import { ThreadStatus, threadStatus } from "../../components/thread_status";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import styles from "./threads.module.css";
@@ -46,27 +46,23 @@ function LastRun({ thread: { threadId, title, runId } }: { thread: ThreadEntry }
   return <Link href={paths.run(threadId, runId)} className={styles.run}>Last run<span className="visually-hidden"> of {safeText(title || threadId)}</span></Link>;
 }
 
-function State({ thread: { status, waitingFor = [], retrying, stuck } }: { thread: ThreadEntry }) {
-  if (stuck) {
-    return (
-      <div className={styles.state}>
-        <Status value="stuck" />
-        <span className={styles.reason}>{safeText(stuck.reason)}</span>
-      </div>
-    );
-  }
-  if (retrying && status === "running") {
-    return (
-      <div className={styles.state}>
-        <Status value="retrying" />
-        <span className={styles.why} title={safeText(retrying.error)}>{safeText(`${retrying.name ?? retrying.activity}, attempt ${retrying.attempt}: ${retrying.error}`)}</span>
-      </div>
-    );
-  }
+function State({ thread }: { thread: ThreadEntry }) {
+  const why = whyText(thread);
   return (
     <div className={styles.state}>
-      <Status value={status} />
-      {status === "waiting" && waitingFor.length > 0 && <span className={styles.why}>for {waitingFor.map((kind) => waitTexts[kind] ?? kind).join(", ")}</span>}
+      <ThreadStatus thread={thread} />
+      {why !== undefined && <span className={styles.why} title={why}>{why}</span>}
     </div>
   );
+}
+
+// Why a thread is stuck, is retrying, or waits.
+function whyText(thread: ThreadEntry): string | undefined {
+  const { stuck, retrying, waitingFor = [] } = thread;
+  switch (threadStatus(thread)) {
+    case "stuck": return stuck && safeText(stuck.reason);
+    case "retrying": return retrying && safeText(`${retrying.name ?? retrying.activity}, attempt ${retrying.attempt}: ${retrying.error}`);
+    case "waiting": return waitingFor.length === 0 ? undefined : `for ${waitingFor.map((kind) => waitTexts[kind] ?? kind).join(", ")}`;
+    default: return undefined;
+  }
 }

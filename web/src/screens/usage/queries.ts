@@ -43,6 +43,16 @@ export function daysOf({ from, to }: { from: string; to: string }): string[] {
 /** The cost of usage as a number; 0 = it is unknown. */
 export const costOf = ({ cost }: UsageItem) => cost?.amount ?? 0;
 
+/** How many runs succeeded: they neither failed nor were cancelled. */
+export const succeeded = ({ runs, failed, cancelled }: UsageItem) => runs - failed - cancelled;
+
+/** The part of the runs that succeeded, without the cancelled ones; null = no run succeeded or failed. */
+export const successRate = (items: readonly UsageItem[]) => {
+  const good = items.reduce((sum, item) => sum + succeeded(item), 0);
+  const failed = items.reduce((sum, item) => sum + item.failed, 0);
+  return good + failed === 0 ? null : good / (good + failed);
+};
+
 /** The mean duration of runs in milliseconds; null = there are none. */
 export const meanDuration = (items: readonly UsageItem[]) => {
   const runs = items.reduce((sum, item) => sum + item.runs, 0);

@@ -2,7 +2,7 @@ import type { UsageItem } from "@perdure/client";
 import { Chart } from "../../components/chart";
 import { durationText } from "../../components/time";
 import { amountText, countText } from "./numbers";
-import { costOf, daysOf, meanDuration } from "./queries";
+import { costOf, daysOf, meanDuration, succeeded, successRate } from "./queries";
 import styles from "./usage.module.css";
 
 /** Properties of UsageCharts. */
@@ -20,20 +20,25 @@ export function UsageCharts({ items, from, to }: UsageChartsProps) {
   const add = (value: (item: UsageItem) => number) => ofDay.map((list) => list.reduce((total, item) => total + value(item), 0));
   const total = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
   const runs = add((item) => item.runs);
-  const failed = add((item) => item.failed);
+  const interrupted = total(add((item) => item.interrupted));
+  const success = successRate(items);
   const tokens = { input: add((item) => item.inputTokens), output: add((item) => item.outputTokens) };
   const costs = add(costOf);
-  const success = runs.map((count, i) => (count === 0 ? null : (count - failed[i]!) / count));
   const labels = days.map((day) => new Date(`${day}T12:00:00`).toLocaleDateString(undefined, { month: "short", day: "numeric" }));
   return (
     <div className={styles.charts}>
       <Chart
         title="Runs" kind="bars" labels={labels} summary={countText(total(runs))} format={countText}
-        series={[{ label: "succeeded", color: "blue", values: runs.map((count, i) => count - failed[i]!) }, { label: "failed", color: "red", values: failed }]}
+        note={interrupted > 0 ? `They waited for a decision ${countText(interrupted)} ${interrupted === 1 ? "time" : "times"}.` : undefined}
+        series={[
+          { label: "succeeded", color: "blue", values: add(succeeded) },
+          { label: "failed", color: "red", values: add((item) => item.failed) },
+          { label: "cancelled", color: "gray", values: add((item) => item.cancelled) },
+        ]}
       />
       <Chart
         title="Success" kind="line" labels={labels} most={1} format={percentText}
-        summary={total(runs) === 0 ? "–" : percentText(1 - total(failed) / total(runs))} series={[{ label: "success", color: "green", values: success }]}
+        summary={success === null ? "–" : percentText(success)} series={[{ label: "success", color: "green", values: ofDay.map(successRate) }]}
       />
       <Chart title="Mean duration" kind="line" labels={labels} format={durationText} series={[{ label: "mean", color: "blue", values: ofDay.map(meanDuration) }]} />
       <Chart

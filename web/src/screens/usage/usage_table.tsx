@@ -16,6 +16,7 @@ export function UsageTable({ items, group }: { items: readonly UsageItem[]; grou
     { title: titles[group], cell: (item) => <GroupName item={item} group={group} /> },
     { title: "Runs", align: "end", cell: ({ runs }) => countText(runs) },
     { title: "Failed", align: "end", cell: ({ runs, failed }) => (failed === 0 ? "–" : `${countText(failed)} (${((failed / runs) * 100).toFixed(0)} %)`) },
+    { title: "Waited", align: "end", cell: ({ interrupted }) => (interrupted === 0 ? "–" : countText(interrupted)) },
     { title: "Input tokens", align: "end", cell: ({ inputTokens }) => countText(inputTokens) },
     { title: "Output tokens", align: "end", cell: ({ outputTokens }) => countText(outputTokens) },
     { title: "Mean duration", align: "end", cell: (item) => durationText(meanDuration([item]) ?? 0) },

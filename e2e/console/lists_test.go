@@ -1,0 +1,74 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const brokenAgents = `name: console-broken
+model: scripted/console-broken
+tools: [calculate]
+steps:
+  - {name: divide, tool: calculate, args: {expression: "1 / 0"}}
+`
+
+// TestListsShowFailures: each list with a thread shows that its last run has failed.
+func TestListsShowFailures(t *testing.T) {
+	t.Parallel()
+	publish(t, "console-broken", brokenAgents)
+	in := kit.NewInput("go")
+	kit.Shared.FollowAgent(t, "/v1/agents/console-broken/runs", in).Finish(t)
+	for path, row := range map[string]string{
+		"/console/threads?agent=console-broken": "table[aria-label=Threads] tr",
+		"/console/agents/console-broken/runs":   "table[aria-label='Threads of console-broken'] tr",
+		"/console":                              "section[aria-labelledby=recent-title] li",
+	} {
+		tab := kit.OpenTab(t, kit.Shared.URL(path))
+		tab.Await(row+":has([href*='"+in.ThreadID+"']) >> [data-status=failed]", "failed")
+		tab.WantAccessible()
+	}
+}
+
+// TestThreadsOnNarrowPages: nothing of the list of threads is outside of a narrow page. The table
+// scrolls within its frame.
+func TestThreadsOnNarrowPages(t *testing.T) {
+	t.Parallel()
+	kit.Shared.FollowAgent(t, "/v1/agents/demo/runs", kit.NewInput("hello")).Finish(t)
+	tab := kit.OpenTab(t, kit.Shared.URL("/console/threads"))
+	for _, width := range []int{390, 640} {
+		tab.Resize(width, 800)
+		tab.Await("table[aria-label=Threads]", "demo")
+		var outside []string
+		tab.Evaluate(`[...document.querySelectorAll("main, main *")].filter((e) => !e.closest("table")
+			&& (e.getBoundingClientRect().right > innerWidth || e.matches("main") && e.scrollWidth > e.clientWidth)).map((e) => e.outerHTML.slice(0, 200))`, &outside)
+		if len(outside) > 0 {
+			t.Errorf("at %d px these are outside of the page: %q", width, outside)
+		}
+		tab.WantAccessible()
+	}
+}
+
+// TestNewChatChoosesUsableAgent: the first screen chooses an agent that can work, tells why others
+// cannot, and finds agents by name.
+func TestNewChatChoosesUsableAgent(t *testing.T) {
+	t.Parallel()
+	publish(t, "aaa-scriptless", "name: aaa-scriptless\nmodel: scripted/gone\n")
+	tab := kit.OpenTab(t, kit.Shared.URL("/console"))
+	tab.Await("li:has-text('aaa-scriptless')", `unknown script "gone"`)
+	tab.Await("main a[aria-current=true]", "")
+	var chosen string
+	if tab.Evaluate("document.querySelector('main a[aria-current=true]').innerText", &chosen); strings.Contains(chosen, "aaa-scriptless") {
+		t.Errorf("chosen agent: got %q, want one without a warning", chosen)
+	}
+	tab.WantAccessible()
+	tab.Type("role=searchbox[name='Search agents']", "scriptl")
+	tab.AwaitGone("section[aria-labelledby=agents-title] li:has-text('assistant')")
+	tab.Click("text=aaa-scriptless")
+	tab.Await("h1", "Chat with aaa-scriptless")
+
+	tab = kit.OpenTab(t, kit.Shared.URL("/console/agents/aaa-scriptless"))
+	tab.Await("[role=note]", `unknown script "gone"`)
+	tab.WantAccessible()
+}
