@@ -31,7 +31,7 @@ export function ChartPlot({ title, kind, labels, series, format, top, active, on
   };
   return (
     <div
-      className={styles.area} role="slider" tabIndex={0} aria-label={title} aria-valuemin={0} aria-valuemax={last} aria-valuenow={read} aria-valuetext={`${labels[read] ?? ""}: ${textAt(series, read, format)}`}
+      className={styles.area} role="slider" tabIndex={0} aria-label={`${title} by day`} aria-valuemin={0} aria-valuemax={last} aria-valuenow={read} aria-valuetext={`${labels[read] ?? ""}: ${textAt(series, read, format)}`}
       onKeyDown={press} onPointerMove={move} onPointerLeave={() => onActive(undefined)} onFocus={() => onActive(read)} onBlur={() => onActive(undefined)}
     >
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" className={styles.plot} aria-hidden="true">

@@ -17,7 +17,9 @@ export interface ContinuedFork {
 export async function continueInFork(client: PerdureClient, { threadId, runId, agent, at, revision, change }: ContinuedFork): Promise<{ threadId: string; runId: string }> {
   const fork = await client.fork(threadId, runId, undefined, { at });
   const state = change && { state: stateAfter(await client.state(fork), change) };
-  return { threadId: fork, runId: await client.startRun(agent, { threadId: fork, ...state }, { revision }) };
+  const run = { threadId: fork, runId: await client.startRun(agent, { threadId: fork, ...state }, { revision }) };
+  for await (const _ of client.events(fork, { runId: run.runId })) break; // after its first event, a run has a trace
+  return run;
 }
 
 // The outputs of steps are not part of the state of an input.

@@ -51,7 +51,7 @@ export function EditSchedule({ schedule, onClose }: { schedule: Schedule; onClos
     <Dialog title={`Change ${schedule.id}`} isOpen onClose={onClose}>
       <ScheduleForm
         key={loaded.changedAt} initial={fieldsOf(loaded)} isExisting hasOtherTimes={(schedule.calendars ?? []).length + (schedule.intervals ?? []).length > 0}
-        submitLabel="Save" isPending={save.isPending || isOutdated} error={save.error instanceof ScheduleChangedError ? null : save.error} onSubmit={save.mutate} onClose={onClose}
+        submitLabel="Save" isPending={save.isPending || isOutdated} error={save.error instanceof ScheduleChangedError ? null : save.error} onSubmit={save.mutate} onCorrect={save.reset} onClose={onClose}
       >
         {isOutdated && (
           <div className={styles.conflict} role="alert">

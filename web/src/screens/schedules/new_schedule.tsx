@@ -22,7 +22,7 @@ export function NewSchedule({ onClose }: { onClose: () => void }) {
   });
   return (
     <Dialog title="New schedule" isOpen onClose={onClose}>
-      <ScheduleForm initial={initial} submitLabel="Create" isPending={create.isPending} error={create.error} onSubmit={create.mutate} onClose={onClose} />
+      <ScheduleForm initial={initial} submitLabel="Create" isPending={create.isPending} error={create.error} onSubmit={create.mutate} onCorrect={create.reset} onClose={onClose} />
     </Dialog>
   );
 }

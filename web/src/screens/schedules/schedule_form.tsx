@@ -32,17 +32,22 @@ export interface ScheduleFormProps {
   /** Why the last request was refused. A mistake in a field is shown at the field. */
   error: unknown;
   onSubmit: (fields: ScheduleFields) => void;
+  /** Called when a field changes after an error: the error is about the fields before. */
+  onCorrect: () => void;
   onClose: () => void;
   /** What follows the fields. */
   children?: ReactNode;
 }
 
 /** The form of a schedule. The API has further kinds of times and options. */
-export function ScheduleForm({ initial, isExisting = false, hasOtherTimes = false, submitLabel, isPending, error, onSubmit, onClose, children }: ScheduleFormProps) {
+export function ScheduleForm({ initial, isExisting = false, hasOtherTimes = false, submitLabel, isPending, error, onSubmit, onCorrect, onClose, children }: ScheduleFormProps) {
   const client = useClient();
   const agents = useQuery({ queryKey: ["agents"], queryFn: () => client.agents() });
   const [fields, setFields] = useState(initial);
-  const set = (change: Partial<ScheduleFields>) => setFields((before) => ({ ...before, ...change }));
+  const set = (change: Partial<ScheduleFields>) => {
+    setFields((before) => ({ ...before, ...change }));
+    if (error !== null) onCorrect();
+  };
   const mistake = fieldMistake(error);
   const mistakeIn = (name: keyof ScheduleFields) => (mistake?.field === name ? mistake.detail : undefined);
   const names = (agents.data ?? []).map(({ name }) => name);
