@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -87,7 +88,8 @@ func startTravelServer(t *testing.T) string {
 				return
 			}
 			mu.Unlock()
-			<-r.Context().Done() // the run is cancelled
+			_, _ = io.Copy(io.Discard, r.Body) // a server sees the end of a connection after that
+			<-r.Context().Done()               // the run is cancelled
 			mu.Lock()
 		case "/ship":
 			http.Error(w, "no carrier serves Lisbon", http.StatusUnprocessableEntity)
@@ -95,10 +97,7 @@ func startTravelServer(t *testing.T) string {
 		}
 		_, _ = w.Write([]byte(`{"done": true}`))
 	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
+	t.Cleanup(server.Close)
 	return server.URL
 }
 
