@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -65,4 +66,12 @@ func (d *Definition) ownUses(key string) []Use {
 		all = append(all, Use{UseModel, d.TitleModel, at("titleModel")})
 	}
 	return all
+}
+
+// UsedAgents returns the names of the other agents that the definition names, those of its steps
+// included: subagents, agents of handoffs and of steps. They are sorted, each once.
+func (d *Definition) UsedAgents() []string {
+	names := slices.Concat(d.StepAgents(), Subagents(d.Tools), Handoffs(d.Tools))
+	slices.Sort(names)
+	return slices.Compact(names)
 }

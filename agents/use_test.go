@@ -29,6 +29,9 @@ titleModel: openai/nano
 	if got := d.Uses(); !slices.Equal(got, want) {
 		t.Errorf("uses of an agent: got %v, want %v", got, want)
 	}
+	if got := d.UsedAgents(); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("agents of an agent: got %q, want its subagent and its handoff", got)
+	}
 	if d, err = agents.Parse("", []byte(`
 name: p
 model: openai/gpt
@@ -44,7 +47,8 @@ steps:
       items: "[1]"
       steps:
         - name: inner
-          agent: {instructions: Work., tools: [deep]}
+          agent: {instructions: Work., tools: [deep, "agent:helper"]}
+        - {name: next, agent: clerk}
 `)); err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +59,9 @@ steps:
 	slices.Sort(names)
 	if want := []string{"charge", "deep", "lookup", "openai/gpt", "openai/gpt", "openai/nano", "openai/other", "refund"}; !slices.Equal(names, want) {
 		t.Errorf("uses of a pipeline: got %q, want %q", names, want)
+	}
+	if got := d.UsedAgents(); !slices.Equal(got, []string{"clerk", "helper"}) {
+		t.Errorf("agents of a pipeline: got %q, want those of its steps", got)
 	}
 	program := agents.Definition{Name: "w", Workflow: "billing"}
 	if got := program.Uses(); !slices.Equal(got, []agents.Use{{Kind: agents.UseProgram, Name: "billing", Key: "workflow"}}) {

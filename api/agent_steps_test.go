@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +34,7 @@ steps:
 `
 
 // TestAgentSteps: a caller that may run a pipeline receives its steps, without prompts and arguments. Only
-// those that may read the definition receive conditions. A revision that was replaced keeps its steps.
+// those that may read the definition receive conditions. The list names the agents of steps. A revision that was replaced keeps its steps.
 func TestAgentSteps(t *testing.T) {
 	t.Parallel()
 	f := setupTenants(t)
@@ -63,6 +65,14 @@ func TestAgentSteps(t *testing.T) {
 		if diff := cmp.Diff(test.want, f.do(http.MethodGet, path, "", test.header...).agent(t, http.StatusOK).Steps); diff != "" {
 			t.Errorf("steps for %s (-want +got):\n%s", name, diff)
 		}
+	}
+
+	var list struct{ Items []agentroutes.Agent }
+	if err := json.Unmarshal([]byte(f.do(http.MethodGet, "/v1/agents", "", headersOf("eve")...).body), &list); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(list.Items, func(a agentroutes.Agent) bool { return a.Name == "stepped" }); i < 0 || !slices.Equal(list.Items[i].Agents, []string{"clerk"}) {
+		t.Errorf("the list of agents: got %+v, want the agent of a step of stepped", list.Items)
 	}
 
 	f.do(http.MethodPut, path, "name: stepped\nmodel: test/m\n", operator...).agent(t, http.StatusOK)

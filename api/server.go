@@ -345,7 +345,7 @@ func (s *Server) Handler() http.Handler {
 // public, and what the page shows comes from routes that authenticate.
 func withConsole(routes http.Handler, pages *console.Console) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == console.Path || strings.HasPrefix(r.URL.Path, console.Path+"/") {
+		if console.Serves(r.URL.Path) {
 			pages.ServeHTTP(w, r)
 			return
 		}

@@ -15,9 +15,12 @@ type Agent struct {
 	Description string `json:"description"`
 	Model       string `json:"model"`
 	// Scope tells to whom the agent belongs. Tenant is set for ScopeTenant.
-	Scope        Scope                  `json:"scope"`
-	Tenant       string                 `json:"tenant,omitempty"`
-	Tools        []string               `json:"tools"`
+	Scope  Scope    `json:"scope"`
+	Tenant string   `json:"tenant,omitempty"`
+	Tools  []string `json:"tools"`
+	// Agents are the names of the agents that the definition names: subagents, and those of handoffs
+	// and steps.
+	Agents       []string               `json:"agents"`
 	Revision     string                 `json:"revision"`
 	Capabilities agui.AgentCapabilities `json:"capabilities"`
 	// UnavailableTools are the agent's tools that no worker announces at the moment.

@@ -21,6 +21,8 @@ type UsageQuery struct {
 // Usage is what runs have used.
 type Usage struct {
 	Items []UsageItem `json:"items"`
+	// AllTenants tells that the caller may read the usage of all tenants.
+	AllTenants bool `json:"allTenants"`
 }
 
 // UsageItem is what the runs of a group have used. Of Day to Model it has those by which the report

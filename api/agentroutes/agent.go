@@ -31,6 +31,9 @@ type Agent struct {
 	// UnavailableTools are the agent's tools that no worker has announced, and subagents and agents
 	// of handoffs that are not published. A run of the agent waits for them, for a limited time.
 	UnavailableTools []string `json:"unavailableTools,omitempty"`
+	// Agents are the names of the agents that the definition names: subagents, and those of handoffs
+	// and steps.
+	Agents []string `json:"agents,omitempty"`
 	// Steps are those of a pipeline. Only the answer about one agent has them.
 	Steps []Step `json:"steps,omitempty"`
 	// Warnings are about names in the definition that no worker has: MCP servers, scripts, and model
@@ -88,7 +91,7 @@ func (r *Routes) requested(ctx context.Context, c *gin.Context) (catalog.Publish
 func (r *Routes) describe(p catalog.Published) Agent {
 	others, missing := r.subagents(p)
 	a := Agent{
-		Name: p.Name, Description: p.Description, Model: p.Model, Scope: scopeOf(p.Tenant), Tenant: p.Tenant, Tools: p.Tools, Revision: p.Revision,
+		Name: p.Name, Description: p.Description, Model: p.Model, Scope: scopeOf(p.Tenant), Tenant: p.Tenant, Tools: p.Tools, Agents: p.UsedAgents(), Revision: p.Revision,
 		Capabilities: capabilities(p, others, involvementOf(p.Definition, func(name string) *agents.Definition { return r.definition(p.Tenant, name) })),
 	}
 	if r.Tools != nil {

@@ -34,6 +34,8 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 // report is the answer of GET /v1/usage.
 type report struct {
 	Items []usage.Item `json:"items"`
+	// AllTenants tells that the caller may read the usage of all tenants.
+	AllTenants bool `json:"allTenants,omitempty"`
 }
 
 // showUsage serves GET /v1/usage. Errors: 403 forbidden.
@@ -44,9 +46,9 @@ func (r *Routes) showUsage(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.Tenant == "" {
-		err = r.Access.CheckPlatform(ctx, policy.ReadUsage)
-	} else {
+	denied := r.Access.CheckPlatform(ctx, policy.ReadUsage)
+	err = denied
+	if q.Tenant != "" {
 		err = r.Access.CheckTenantOf(ctx, q.Tenant, policy.ReadUsage)
 	}
 	if err != nil {
@@ -59,7 +61,7 @@ func (r *Routes) showUsage(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return request.WriteJSON(c, http.StatusOK, report{items})
+	return request.WriteJSON(c, http.StatusOK, report{items, denied == nil})
 }
 
 // defaultDays is how many days a report has without the parameter from.

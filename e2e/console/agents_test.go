@@ -37,6 +37,11 @@ func publish(t *testing.T, name, definition string) string {
 // paste replaces the text of an editor.
 func paste(tab *kit.Tab, editor, text string) {
 	tab.Click(editor)
+	pasteHere(tab, text)
+}
+
+// pasteHere replaces the text of the editor that has the focus.
+func pasteHere(tab *kit.Tab, text string) {
 	tab.Press("Control+a")
 	data, err := json.Marshal(text)
 	if err != nil {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,7 +14,7 @@ import (
 )
 
 // travelAgents are an agent whose model fails once and whose tool fails twice, its subagent, a
-// pipeline that fails and compensates, and an agent with a long answer. %[1]s is the tools' server,
+// pipeline that fails and compensates, one whose tool is unavailable, and an agent with a long answer. %[1]s is the tools' server,
 // %[2]s the answer.
 const travelAgents = `name: travel
 model: openai/scripted-by-the-test
@@ -36,6 +37,11 @@ steps:
   - {name: reserved, tool: reserve, compensate: {tool: release}}
   - {name: shipped, tool: ship}
 ---
+name: postman
+model: scripted/parcel
+tools: [stuck]
+steps: [{name: deliver, tool: stuck}]
+---
 name: novelist
 model: scripted/novelist
 ---
@@ -56,15 +62,17 @@ turns: [{steps: [{say: unused}]}]
 ---
 {kind: tool, name: release, description: Releases., idempotent: true, http: {method: POST, url: "%[1]s/release"}}
 ---
+{kind: tool, name: stuck, description: Never answers., idempotent: true, http: {method: POST, url: "%[1]s/stuck"}}
+---
 {kind: tool, name: ship, description: Ships., idempotent: true, http: {method: POST, url: "%[1]s/ship"}}
 `
 
 // startTravelServer starts the server of the tools. The connection of each call of weather breaks
-// twice, and no parcel can be shipped.
+// twice, and no parcel can be shipped. The first call of stuck fails, and the next one has no end.
 func startTravelServer(t *testing.T) string {
 	t.Helper()
 	var mu sync.Mutex
-	requests := map[string]int{} // to weather, by the key of the call
+	requests := map[string]int{} // to weather by the key of the call, and to stuck
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -74,6 +82,15 @@ func startTravelServer(t *testing.T) string {
 			if requests[key]++; requests[key] <= 2 {
 				panic(http.ErrAbortHandler)
 			}
+		case "/stuck":
+			if requests["/stuck"]++; requests["/stuck"] == 1 {
+				http.Error(w, "closed for repairs", http.StatusServiceUnavailable)
+				return
+			}
+			mu.Unlock()
+			_, _ = io.Copy(io.Discard, r.Body) // a server sees the end of a connection after that
+			<-r.Context().Done()               // the run is cancelled
+			mu.Lock()
 		case "/ship":
 			http.Error(w, "no carrier serves Lisbon", http.StatusUnprocessableEntity)
 			return
@@ -95,7 +112,7 @@ func TestRun(t *testing.T) {
 	p := kit.SetupWith(t, fmt.Sprintf(travelAgents, startTravelServer(t), strings.Repeat("word ", eventsOfNovel)))
 	browser := kit.NewBrowser(t)
 	prompt := "Plan " + kit.NewThread()
-	trip, parcel, novel := kit.NewInput(prompt), kit.NewInput("A lamp"), kit.NewInput("Write a novel")
+	trip, parcel, letter, novel := kit.NewInput(prompt), kit.NewInput("A lamp"), kit.NewInput("A letter"), kit.NewInput("Write a novel")
 	call := func(id, name, args string) kit.ModelCall { return kit.ModelCall{ID: id, Name: name, Arguments: args} }
 	kit.SharedModel.AnswerInOrder(t, prompt,
 		kit.Fixture{Response: kit.Response{Content: "I begin with the wrong hotel, which nobody may see later."}, ChunkSize: 10, Latency: 60, TruncateAfterChunks: 4},
@@ -112,6 +129,8 @@ func TestRun(t *testing.T) {
 	tab := runPage(trip, "")
 	testTimeline(t, tab)
 	testFailure(runPage(parcel, ""))
+	p.FollowAgent(t, "/v1/agents/postman/runs", letter)
+	testRetry(runPage(letter, ""))
 	testEvents(t, runPage(novel, "?tab=events"))
 	testThreads(t, browser.Open(p.URL("/console/threads")), trip.ThreadID)
 

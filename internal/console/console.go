@@ -25,6 +25,9 @@ var embedded embed.FS
 // Path is the path under which the API serves the console, without a slash at its end.
 const Path = "/console"
 
+// FaviconPath is the path of the icon that browsers request for answers that name none, such as JSON.
+const FaviconPath = "/favicon.ico"
+
 // How the page authenticates its requests.
 const (
 	AuthNone    = "none"    // nothing to do: the API needs no credentials, or a proxy adds them
@@ -82,7 +85,16 @@ func New(settings Settings) (*Console, error) {
 	return c, nil
 }
 
-const indexFile = "index.html"
+// Serves reports whether the console serves a path.
+func Serves(path string) bool {
+	return path == Path || strings.HasPrefix(path, Path+"/") || path == FaviconPath
+}
+
+// Files of the console that have a path of their own.
+const (
+	indexFile = "index.html"
+	iconFile  = "icon.svg"
+)
 
 // policy is the Content-Security-Policy of the page, with a place for its nonce. Libraries of
 // the page create style elements with the nonce. Nothing is loaded from another origin, so content
@@ -90,14 +102,17 @@ const indexFile = "index.html"
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// ServeHTTP serves a file for its name below Path, and the page for every other path, whose screen
-// the page selects.
+// ServeHTTP serves a file for its name below Path, the icon at FaviconPath, and the page for every
+// other path, whose screen the page selects.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	name := strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(r.URL.Path, Path)), "/")
+	if r.URL.Path == FaviconPath {
+		name = iconFile
+	}
 	if f := c.files[name]; f != nil && name != indexFile {
 		f.serve(w, r)
 		return

@@ -74,6 +74,21 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestFavicon: browsers that request an icon for an answer without one receive that of the page.
+func TestFavicon(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	icon, want := get(c, console.FaviconPath), get(c, "/console/icon.svg")
+	if got := icon.Header().Get("Content-Type"); icon.Code != http.StatusOK || got != "image/svg+xml" || !bytes.Equal(icon.Body.Bytes(), want.Body.Bytes()) {
+		t.Errorf("GET %s: %d %s, %d bytes, want the icon of %d bytes", console.FaviconPath, icon.Code, got, icon.Body.Len(), want.Body.Len())
+	}
+	for path, want := range map[string]bool{console.Path: true, console.Path + "/inbox": true, console.FaviconPath: true, "/consoles": false, "/": false} {
+		if got := console.Serves(path); got != want {
+			t.Errorf("Serves(%q) = %t, want %t", path, got, want)
+		}
+	}
+}
+
 // TestFiles: files in assets are compressed and cached for ever. A missing one is 404 and not the
 // page, which a browser would execute as a script.
 func TestFiles(t *testing.T) {

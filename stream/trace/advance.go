@@ -1,6 +1,9 @@
 package trace
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/stream"
 )
@@ -30,25 +33,30 @@ func (f *Fold) addAdvance(rec *stream.Record, result *doneResult, events [][]byt
 	case a.compensation != nil: // the failure is that of an earlier step
 		failed = nil
 	}
-	for _, raw := range events {
-		switch agui.TypeOf(raw) {
-		case agui.EventStepFinished:
-			e, err := decodeAs[*agui.StepFinished](raw)
-			if err != nil {
-				return err
-			}
-			f.endStep(a, rec, e.StepName, failed)
-		case agui.EventStepStarted:
-			e, err := decodeAs[*agui.StepStarted](raw)
-			if err != nil {
-				return err
-			}
-			if beginsUndoing && len(a.steps) == 0 {
+	changes, err := stepChanges(events)
+	if err != nil {
+		return err
+	}
+	last := slices.IndexFunc(changes, stepChange.undoes)
+	if last < 0 {
+		last = len(changes)
+	}
+	// A step that ends before another one begins has not failed: the failure ends all open steps.
+	for last--; last >= 0 && !changes[last].begins; last-- {
+	}
+	for i, c := range changes {
+		switch {
+		case !c.begins && i < last:
+			f.endStep(a, rec, c.name, nil)
+		case !c.begins:
+			f.endStep(a, rec, c.name, failed)
+		default:
+			if beginsUndoing && c.undoes() && len(a.steps) == 0 {
 				f.beginCompensation(a, rec, undoing)
 				beginsUndoing = false
 			}
-			step := f.begin(rec, rec.Time, a.container(), KindStep, e.StepName)
-			step.span.StepName = e.StepName
+			step := f.begin(rec, rec.Time, a.container(), KindStep, c.name)
+			step.span.StepName = c.name
 			a.steps = append(a.steps, step)
 		}
 	}
@@ -64,6 +72,37 @@ func (f *Fold) addAdvance(rec *stream.Record, result *doneResult, events [][]byt
 		a.wait = f.begin(rec, rec.Time, a.container(), KindWait, "retry")
 	}
 	return nil
+}
+
+// stepChange is the begin or the end of a step of a pipeline.
+type stepChange struct {
+	name   string
+	begins bool
+}
+
+// undoes reports whether a step begins that undoes a finished one.
+func (c stepChange) undoes() bool { return c.begins && strings.HasSuffix(c.name, "/compensate") }
+
+// stepChanges returns the steps that begin and end by events, in their order.
+func stepChanges(events [][]byte) ([]stepChange, error) {
+	var changes []stepChange
+	for _, raw := range events {
+		switch agui.TypeOf(raw) {
+		case agui.EventStepFinished:
+			e, err := decodeAs[*agui.StepFinished](raw)
+			if err != nil {
+				return nil, err
+			}
+			changes = append(changes, stepChange{e.StepName, false})
+		case agui.EventStepStarted:
+			e, err := decodeAs[*agui.StepStarted](raw)
+			if err != nil {
+				return nil, err
+			}
+			changes = append(changes, stepChange{e.StepName, true})
+		}
+	}
+	return changes, nil
 }
 
 // beginCompensation begins the compensation of finished steps, because of a failure.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -300,14 +301,7 @@ func TestStepsAndCompensation(t *testing.T) {
 		&agui.StepFinished{StepName: "all"}, &agui.StepFinished{StepName: "book"}, &agui.StepStarted{StepName: "hotel/compensate"})
 	advance("advance/4", `{"failed":{"code":"rejected","message":"no"},"treePosition":{"undoing":{"code":"rejected","message":"no"}}}`, &agui.StepFinished{StepName: "hotel/compensate"})
 	l.seal(&agui.RunError{Code: "rejected", Message: "no"})
-	got := l.read()
-	got.Spans = got.Spans[0:1:1] // setup has opened a model call that this pipeline does not make
-	for _, s := range l.read().Spans[1:] {
-		if s.Kind != trace.KindTurn && s.Kind != trace.KindModel {
-			got.Spans = append(got.Spans, s)
-		}
-	}
-	wantTree(t, got, `
+	wantTree(t, withoutTurns(l.read()), `
 run boss: failed (rejected)
   step book: failed (rejected)
     step hotel: finished
@@ -317,6 +311,39 @@ run boss: failed (rejected)
   compensation compensation: finished (rejected)
     step hotel/compensate: finished
 `)
+}
+
+// TestFailureBeforeCalls: a step that fails before it calls anything, such as in an expression, is the one
+// that has failed. The step before it, which ends with the same record, has finished.
+func TestFailureBeforeCalls(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	advance := func(step, answer string, events ...agui.Event) {
+		t.Helper()
+		l.finish(l.begin(stream.LaneMain, step), stream.LaneMain, stream.Result{}, answer, events...)
+	}
+	advance("advance/1", `{"active":{}}`, &agui.StepStarted{StepName: "hotel"})
+	l.finish(l.begin(stream.LaneMain.Tool(0), "hotel/1/tools/0"), stream.LaneMain.Tool(0), toolResult("c0", ""), `{"outcome":"success"}`)
+	advance("advance/2", `{"active":{},"treePosition":{"undoing":{"code":"invalid_expression","message":"no"}}}`,
+		&agui.StepFinished{StepName: "hotel"}, &agui.StepStarted{StepName: "trip"}, &agui.StepStarted{StepName: "flight"},
+		&agui.StepFinished{StepName: "flight"}, &agui.StepFinished{StepName: "trip"}, &agui.StepStarted{StepName: "hotel/compensate"})
+	advance("advance/3", `{"failed":{"code":"invalid_expression","message":"no"},"treePosition":{"undoing":{"code":"invalid_expression","message":"no"}}}`, &agui.StepFinished{StepName: "hotel/compensate"})
+	l.seal(&agui.RunError{Code: "invalid_expression", Message: "no"})
+	wantTree(t, withoutTurns(l.read()), `
+run boss: failed (invalid_expression)
+  step hotel: finished
+    tool tool: finished
+  step trip: failed (invalid_expression)
+    step flight: failed (invalid_expression)
+  compensation compensation: finished (invalid_expression)
+    step hotel/compensate: finished
+`)
+}
+
+// withoutTurns returns a trace without its turns and model calls: setup has opened one that pipelines do not make.
+func withoutTurns(all *trace.Trace) *trace.Trace {
+	all.Spans = slices.DeleteFunc(all.Spans, func(s trace.Span) bool { return s.Kind == trace.KindTurn || s.Kind == trace.KindModel })
+	return all
 }
 
 // TestTraceIsBounded: a trace has at most MaxSpans spans, and MaxWithdrawn bytes of an attempt.

@@ -28,6 +28,8 @@ type laneView struct {
 
 	texts, calls, reasonings, spans []string // IDs of open messages and calls, in the order of their beginning
 
+	scopes []shownEvent // events of the attempt that begin or end scopes, which count when it is done
+
 	events []shownEvent // all shown events of the attempt, for the prelude; nil after it
 }
 

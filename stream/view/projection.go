@@ -231,6 +231,9 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	v.wrote = v.wrote || len(events) > 0
 	for i, e := range events {
 		position := stream.Position{Seq: rec.Seq, Index: i}
+		if changesScopes(e) {
+			v.scopes = append(v.scopes, shownEvent{position, e})
+		}
 		if p.isHidden(rec.Writer, position) {
 			v.hide(position)
 			p.index++
@@ -254,7 +257,7 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	}
 	if rec.Kind == stream.KindDone {
 		delete(p.lanes, rec.Lane)
-		return p.scopes.trackAll(events, rec.Seq)
+		return p.scopes.trackAll(v.scopes)
 	}
 	return nil
 }

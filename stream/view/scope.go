@@ -7,8 +7,9 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// scopes are the steps and subagents of a run, in the order in which they began. They begin in open
-// records and end in open or done records, so a superseded attempt does not change them. Steps that
+// scopes are the steps and subagents of a run, in the order in which they began. They begin and end in
+// open records, and in the records of an attempt when it is done, so a superseded attempt does not
+// change them. Steps that
 // have ended are removed; subagents stay, because open ones may have them as parents.
 type scopes []scope
 
@@ -21,9 +22,7 @@ type scope struct {
 
 // track notes which scope an event at a position begins or ends. Other events change nothing.
 func (s *scopes) track(raw []byte, position stream.Position) error {
-	switch agui.TypeOf(raw) {
-	case agui.EventStepStarted, agui.EventStepFinished, agui.EventSubagentStarted, agui.EventSubagentFinished, agui.EventSubagentError:
-	default:
+	if !changesScopes(raw) {
 		return nil
 	}
 	e, err := agui.Decode(raw)
@@ -46,10 +45,19 @@ func (s *scopes) track(raw []byte, position stream.Position) error {
 	return nil
 }
 
-// trackAll tracks the events of the record with a sequence.
-func (s *scopes) trackAll(events [][]byte, seq uint64) error {
-	for i, e := range events {
-		if err := s.track(e, stream.Position{Seq: seq, Index: i}); err != nil {
+// changesScopes reports whether an event begins or ends a scope.
+func changesScopes(raw []byte) bool {
+	switch agui.TypeOf(raw) {
+	case agui.EventStepStarted, agui.EventStepFinished, agui.EventSubagentStarted, agui.EventSubagentFinished, agui.EventSubagentError:
+		return true
+	}
+	return false
+}
+
+// trackAll tracks the events of an attempt that is done.
+func (s *scopes) trackAll(events []shownEvent) error {
+	for _, e := range events {
+		if err := s.track(e.event, e.position); err != nil {
 			return err
 		}
 	}

@@ -363,8 +363,12 @@ export class PerdureClient {
 
   /** Returns what the runs that ended in a period have used; without a filter, in the last 30 days by day. For administrators. */
   async usage(query: Filter<"showUsage"> = {}, options: CommandOptions = {}): Promise<schemas.UsageItem[]> {
-    const { items } = await this.get<{ items: schemas.UsageItem[] }>(withQuery(`${this.baseUrl}/v1/usage`, query), options);
-    return items;
+    return (await this.usageReport(query, options)).items;
+  }
+
+  /** Like `usage`, with whether the caller may read the usage of all tenants. */
+  usageReport(query: Filter<"showUsage"> = {}, options: CommandOptions = {}): Promise<schemas.UsageReport> {
+    return this.get(withQuery(`${this.baseUrl}/v1/usage`, query), options);
   }
 
   // Schedules

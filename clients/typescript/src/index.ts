@@ -50,6 +50,7 @@ export type {
   Trace,
   TraceEvent,
   UsageItem,
+  UsageReport,
   Validation,
   Vote,
 } from "./schemas.js";

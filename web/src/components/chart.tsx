@@ -1,5 +1,7 @@
-import { useId } from "react";
+import { useId, useState } from "react";
 import styles from "./chart.module.css";
+import { ChartPlot } from "./chart_plot";
+import { ChartValues } from "./chart_values";
 
 /** A series of values, one for each label of the chart; null = there is none. */
 export interface Series {
@@ -19,102 +21,60 @@ export interface ChartProps {
   kind: "bars" | "line";
   labels: readonly string[];
   series: readonly Series[];
-  /** The text of a value. */
+  /** The text of a value, with its unit. */
   format: (value: number) => string;
-  /** The end of the axis. Default: the largest value. */
+  /** The end of the axis. Default: a round value above the largest one. */
   most?: number;
 }
 
-const width = 320;
-const height = 96;
-
-/** A small chart. Screen readers find its values as a table. */
+/** A small chart. The pointer or the arrow keys read its values, and a table has all of them. */
 export function Chart({ title, summary, note, kind, labels, series, format, most }: ChartProps) {
   const heading = useId();
-  const top = most ?? Math.max(...labels.map((_, i) => (kind === "bars" ? sum(series.map(({ values }) => values[i] ?? 0)) : Math.max(0, ...series.map(({ values }) => values[i] ?? 0)))), 0);
+  const [active, setActive] = useState<number>();
   const isEmpty = series.every(({ values }) => values.every((value) => value === null || value === 0));
+  const top = most ?? roundTop(largest(kind, labels.length, series));
   return (
     <figure className={styles.chart} aria-labelledby={heading}>
       <figcaption className={styles.caption}>
         <span id={heading} className={styles.title}>{title}</span>
         {summary !== undefined && <span className={`${styles.summary} number`}>{summary}</span>}
       </figcaption>
-      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" className={styles.plot} aria-hidden="true">
-        <line x1="0" y1={height - 0.5} x2={width} y2={height - 0.5} className={styles.axis} />
-        {top > 0 && (kind === "bars" ? <Bars labels={labels} series={series} top={top} format={format} /> : <Lines labels={labels} series={series} top={top} format={format} />)}
-      </svg>
-      <div className={styles.foot} aria-hidden="true">
-        <span>{labels[0]}</span>
-        <span>{isEmpty ? "nothing yet" : `up to ${format(top)}`}</span>
-        <span>{labels.at(-1)}</span>
+      <div className={styles.body}>
+        <div className={`${styles.scale} number`} aria-hidden="true">
+          <span>{isEmpty ? "" : format(top)}</span>
+          <span>{isEmpty ? "" : format(top / 2)}</span>
+          <span>0</span>
+        </div>
+        <ChartPlot {...{ title, kind, labels, series, format, top, active }} onActive={setActive} />
+        <div className={styles.foot} aria-hidden="true">
+          <span>{labels[0]}</span>
+          <strong>{active === undefined ? isEmpty && "nothing yet" : labels[active]}</strong>
+          <span>{labels.at(-1)}</span>
+        </div>
       </div>
-      {series.length > 1 && (
-        <ul className={styles.legend} aria-hidden="true">{series.map(({ label, color }) => <li key={label}><span className={`${styles.swatch} ${styles[color]}`} />{label}</li>)}</ul>
-      )}
+      <ul className={styles.legend} aria-hidden="true">
+        {series.map(({ label, color, values }) => (
+          <li key={label}>
+            <span className={`${styles.swatch} ${styles[color]}`} />
+            {label} {active !== undefined && <strong className="number">{values[active] == null ? "–" : format(values[active])}</strong>}
+          </li>
+        ))}
+      </ul>
       {note !== undefined && <p className={styles.note}>{note}</p>}
-      <Values title={title} labels={labels} series={series} format={format} />
+      {!isEmpty && <ChartValues {...{ title, labels, series, format }} />}
     </figure>
   );
 }
 
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-
-type PlotProps = Pick<ChartProps, "labels" | "series" | "format"> & { top: number };
-
-function Bars({ labels, series, top, format }: PlotProps) {
-  const step = width / labels.length;
-  return labels.map((label, i) => {
-    let below = 0;
-    return (
-      <g key={label}>
-        <title>{`${label}: ${series.map(({ label: name, values }) => `${name} ${format(values[i] ?? 0)}`).join(", ")}`}</title>
-        <rect x={i * step} y="0" width={step} height={height} className={styles.hover} />
-        {series.map(({ label: name, color, values }) => {
-          const size = ((values[i] ?? 0) / top) * (height - 4);
-          below += size;
-          return size > 0 && <rect key={name} x={i * step + step * 0.14} y={height - below} width={step * 0.72} height={size} className={styles[color]} />;
-        })}
-      </g>
-    );
-  });
+function largest(kind: ChartProps["kind"], count: number, series: readonly Series[]): number {
+  const at = (i: number) => series.map(({ values }) => values[i] ?? 0);
+  return Array.from({ length: count }, (_, i) => (kind === "bars" ? at(i).reduce((sum, value) => sum + value, 0) : Math.max(0, ...at(i)))).reduce((a, b) => Math.max(a, b), 0);
 }
 
-function Lines({ labels, series, top, format }: PlotProps) {
-  const step = width / labels.length;
-  const place = (value: number, i: number) => ({ x: (i + 0.5) * step, y: height - 2 - (value / top) * (height - 8) });
-  return (
-    <>
-      {series.map(({ label, color, values }) => {
-        const points = values.map((value, i) => (value === null ? null : place(value, i)));
-        const drawn = points.filter((point) => point !== null);
-        return (
-          <g key={label} className={`${styles.line} ${styles[color]}`}>
-            <polyline points={drawn.map(({ x, y }) => `${x},${y}`).join(" ")} />
-            {drawn.map(({ x, y }) => <line key={x} x1={x} y1={y} x2={x} y2={y} className={styles.point} />)}
-          </g>
-        );
-      })}
-      {labels.map((label, i) => (
-        <rect key={label} x={i * step} y="0" width={step} height={height} className={styles.hover}>
-          <title>{`${label}: ${series.map(({ label: name, values }) => `${name} ${values[i] == null ? "–" : format(values[i])}`).join(", ")}`}</title>
-        </rect>
-      ))}
-    </>
-  );
-}
-
-function Values({ title, labels, series, format }: Pick<ChartProps, "title" | "labels" | "series" | "format">) {
-  return (
-    <div className="visually-hidden">
-      <table>
-        <caption>{title}</caption>
-        <thead><tr><th scope="col">Period</th>{series.map(({ label }) => <th key={label} scope="col">{label}</th>)}</tr></thead>
-        <tbody>
-          {labels.map((label, i) => series.some(({ values }) => values[i] !== null && values[i] !== 0) && (
-            <tr key={label}><th scope="row">{label}</th>{series.map(({ label: name, values }) => <td key={name}>{values[i] == null ? "none" : format(values[i])}</td>)}</tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+/** Returns the least of 2, 4, 10, 20, 40, … and of 1, 0.4, 0.2, 0.1, … that is no less than a value: its half is round, too. */
+function roundTop(value: number): number {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  const top = [1, 2, 4, 10].map((step) => step * power).find((step) => step >= value * (1 - 1e-9))!;
+  return top === 1 ? 2 : top;
 }

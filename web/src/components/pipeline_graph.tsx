@@ -49,8 +49,8 @@ function Graph({ label, steps, spans, selected, onSelect }: PipelineGraphProps) 
       <section ref={place} className={styles.graph} aria-label={label} onKeyDown={moveFocus} onScroll={({ target }) => (target as HTMLElement).scrollTo(0, 0)}>
         <ReactFlow
           nodes={nodesOf(layout)} edges={edgesOf(layout)} nodeTypes={nodeTypes} nodesDraggable={false} nodesConnectable={false} nodesFocusable={false} edgesFocusable={false}
-          elementsSelectable={false} panOnScroll zoomOnScroll={false} zoomOnDoubleClick={false} minZoom={0.2} maxZoom={1.5} proOptions={{ hideAttribution: true }}
-          disableKeyboardA11y
+          elementsSelectable={false} panOnScroll zoomOnScroll={false} zoomOnDoubleClick={false} minZoom={0.2} maxZoom={1.5}
+          disableKeyboardA11y attributionPosition="bottom-left"
         >
           <Camera layout={layout} place={place} />
         </ReactFlow>

@@ -1,4 +1,4 @@
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { useSyncExternalStore } from "react";
 
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
@@ -9,22 +9,28 @@ const steps: [Intl.RelativeTimeFormatUnit, number][] = [
   ["second", 1_000],
 ];
 
-// All relative times of the page change together, every ten seconds.
+// All times of the page change together, every second. A component renders again only if its text has changed.
 const clock = { now: Date.now(), listeners: new Set<() => void>(), timer: 0 };
+
+function tick(): void {
+  clock.now = Date.now();
+  for (const notify of clock.listeners) notify();
+}
 
 function subscribe(listener: () => void): () => void {
   clock.listeners.add(listener);
   if (clock.listeners.size === 1) {
-    clock.timer = window.setInterval(() => {
-      clock.now = Date.now();
-      for (const notify of clock.listeners) notify();
-    }, 10_000);
+    clock.now = Date.now();
+    clock.timer = window.setInterval(tick, 1_000);
   }
   return () => {
     clock.listeners.delete(listener);
     if (clock.listeners.size === 0) window.clearInterval(clock.timer);
   };
 }
+
+/** A text that depends on the time in milliseconds. It changes at most once a second. */
+const useTextAt = (textAt: (now: number) => string): string => useSyncExternalStore(subscribe, () => textAt(clock.now));
 
 function relativeText(at: number, now: number): string {
   const difference = at - now;
@@ -35,12 +41,13 @@ function relativeText(at: number, now: number): string {
 /** A time in the zone of the reader: relative ("5 min. ago") with the whole time as its title, or absolute. */
 export function Time({ at, isAbsolute = false }: { at: string; isAbsolute?: boolean }) {
   const date = new Date(at);
-  // The clock is up to ten seconds late. A time of the past must not look like one of the future.
-  const now = Math.max(useSyncExternalStore(subscribe, () => clock.now), Math.min(date.getTime(), Date.now()));
   const text = absolute.format(date);
+  const time = date.getTime();
+  // The clock is up to a second late. A time of the past must not look like one of the future.
+  const relative = useTextAt((now) => relativeText(time, time > now && time <= Date.now() ? time : now));
   return (
     <time dateTime={at} title={text} className="number">
-      {isAbsolute ? text : relativeText(date.getTime(), now)}
+      {isAbsolute ? text : relative}
     </time>
   );
 }
@@ -59,12 +66,10 @@ export function durationText(ms: number): string {
 
 /** A duration between two times. Without an end it grows every second. */
 export function Duration({ from, to }: { from: string; to?: string | undefined }) {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    if (to !== undefined) return;
-    const timer = window.setInterval(() => setNow(Date.now()), 1_000);
-    return () => window.clearInterval(timer);
-  }, [to]);
-  const end = to === undefined ? now : Date.parse(to);
-  return <span className="number">{durationText(Math.max(0, end - Date.parse(from)))}</span>;
+  const start = Date.parse(from);
+  const text = useTextAt((now) => (to === undefined ? growingText(now - start) : durationText(Math.max(0, Date.parse(to) - start))));
+  return <span className="number">{text}</span>;
 }
+
+/** Returns a duration in milliseconds that grows as a short text, without parts of seconds. */
+export const growingText = (ms: number): string => (ms < 60_000 ? `${Math.max(0, Math.floor(ms / 1_000))} s` : durationText(ms));

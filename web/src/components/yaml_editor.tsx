@@ -89,7 +89,7 @@ function editing(complete: CompletionSource) {
 
 const readOnly = (isReadOnly: boolean, label: string) => [
   EditorState.readOnly.of(isReadOnly),
-  EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": String(isReadOnly) }),
+  EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": String(isReadOnly), tabindex: "0" }),
 ];
 
 // A mark without a column is about its line; one without a line is about the beginning of the text.

@@ -74,7 +74,7 @@ function Users({ agent }: { agent: string }) {
   const client = useClient();
   const { data: agents = [] } = useAgents();
   const { data: schedules = [] } = useQuery({ queryKey: ["schedules", "all"], queryFn: async () => (await client.schedules({ limit: 100 })).items });
-  const callers = agents.filter(({ tools = [] }) => tools.includes(`agent:${agent}`) || tools.includes(`handoff:${agent}`));
+  const callers = agents.filter(({ agents: used = [] }) => used.includes(agent));
   const fired = schedules.filter((schedule) => schedule.agent === agent);
   return (
     <section className={styles.section} aria-labelledby="users">
@@ -92,7 +92,7 @@ function RecentNumbers({ agent }: { agent: string }) {
   return (
     <section className={styles.section} aria-labelledby="numbers">
       <h2 id="numbers">Last 30 days</h2>
-      <UsageCharts items={usage} {...lastDays(30)} />
+      <UsageCharts items={usage.items} {...lastDays(30)} />
     </section>
   );
 }

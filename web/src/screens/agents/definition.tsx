@@ -14,6 +14,7 @@ import styles from "./definition.module.css";
 import { useDraft } from "./draft";
 import { Mistakes } from "./mistakes";
 import { PublishDialog } from "./publish_dialog";
+import { RepairNote } from "./repair_note";
 import { shortRevision, useAgents, useDefinition, useDefinitionSchema } from "./queries";
 import { TryButton } from "./try_button";
 import { useValidation } from "./validation";
@@ -46,15 +47,17 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
   const validation = useValidation(agent, isEditing ? text : undefined);
   const marks = refused?.text === text ? refused.marks : validation.marks;
   const complete = useCompletion(agent.name);
+  const repairs = params.get("repairs");
+  const kept: Record<string, string> = repairs === null ? {} : { repairs };
   const edit = () => {
-    setParams({ edit: "" }, { replace: true });
+    setParams({ edit: "", ...kept }, { replace: true });
     announce("You can edit the definition");
     editor.current?.focus();
   };
   const close = () => {
     setDiscarding(false);
     setDraft(undefined);
-    setParams({}, { replace: true });
+    setParams(kept, { replace: true });
   };
   const change = (next: string) => (next === published && draft === undefined ? undefined : setDraft({ text: next, base: draft?.base ?? agent.revision }));
   const refuse = (found: readonly Mark[]) => {
@@ -73,6 +76,7 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
           {isEditing && <Button kind="primary" isDisabled={!isChanged || validation.state === "invalid"} onPress={() => setPublishing(true)}>Publish …</Button>}
         </div>
       </div>
+      {repairs?.startsWith("/threads/") && <RepairNote run={repairs} isChanged={isChanged} />}
       {draft !== undefined && draft.base !== agent.revision && <Outdated agent={agent} base={draft.base} onCompare={() => setPublishing(true)} />}
       <Suspense fallback={<Loading label="Loading the editor …" />}>
         <YAMLEditor

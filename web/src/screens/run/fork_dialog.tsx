@@ -1,57 +1,119 @@
-import type { ForkPoint } from "@perdure/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
 import { Choice } from "../../components/choice";
 import { Dialog, DialogActions } from "../../components/dialog";
+import { JSONField } from "../../components/json_field";
+import { Unparsed } from "../../components/json_schema";
 import { Problem } from "../../components/problem";
+import { safeText } from "../../components/safe_text";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
-import { durationText } from "../../components/time";
-import { causeOf, type Trace, treeOf } from "./trace";
+import { continueInFork } from "./continued_fork";
+import styles from "./fork_dialog.module.css";
+import { pointBefore, pointText, stepAfter } from "./fork_point";
+import { repairPath, useRevisionChoice } from "./revision_choice";
+import { causeOf, type Span, type Trace, type Tree } from "./trace";
 
 const endOfRun = "end";
 
-/** Chooses where a new thread begins that has the conversation of this one up to there. */
-export function ForkDialog({ trace, onClose }: { trace: Trace; onClose: () => void }) {
-  const [, navigate] = useLocation();
+/** Properties of a ForkDialog. */
+export interface ForkDialogProps {
+  trace: Trace;
+  tree: Tree;
+  /** The span before which the fork begins at first. Default: the one that made the run fail, or the end of the run. */
+  before?: Span | undefined;
+  onClose: () => void;
+}
+
+/** Chooses where a new thread begins that has the conversation of this one up to there, and with what it continues. */
+export function ForkDialog({ trace, tree, before = causeOf(tree), onClose }: ForkDialogProps) {
   const client = useClient();
-  const { data: points = [] } = useQuery({
-    queryKey: ["forkpoints", trace.threadId, trace.runId, trace.cursor],
-    queryFn: () => client.forkPoints(trace.threadId, trace.runId),
-  });
+  const points = useQuery({ queryKey: ["forkpoints", trace.threadId, trace.runId, trace.cursor], queryFn: () => client.forkPoints(trace.threadId, trace.runId) });
   const [chosen, setChosen] = useState<string>();
-  const at = chosen ?? pointBeforeFailure(trace, points)?.cursor ?? points.at(-1)?.cursor ?? endOfRun;
-  const fork = useMutation({
-    mutationFn: () => client.fork(trace.threadId, trace.runId, undefined, at === endOfRun ? {} : { at }),
-    onSuccess: (threadId) => {
-      announce("The fork is ready");
-      navigate(paths.thread(threadId));
-    },
-  });
-  const options = points.length > 0 ? points.map((point) => ({ id: point.cursor, label: labelOf(point, trace) })) : [{ id: endOfRun, label: "At the end of the run" }];
+  const found = points.data ?? [];
+  const wanted = before && pointBefore(tree, before, found);
+  const point = found.find(({ cursor }) => cursor === chosen) ?? wanted ?? found.at(-1);
+  const options = found.length > 0 ? found.map((each) => ({ id: each.cursor, label: pointText(each, trace) })) : [{ id: endOfRun, label: "At the end of the run" }];
+  const next = point && stepAfter(tree, point);
   return (
-    <Dialog title="Fork the thread" isOpen onClose={onClose}>
-      <p>The fork is a new thread with the conversation and the state of this one up to the place that you choose. This thread does not change.</p>
-      <Choice label="Where the fork begins" options={options} value={at} onChange={setChosen} />
-      {fork.error && <Problem error={fork.error} />}
-      <DialogActions>
-        <Button onPress={onClose}>Close</Button>
-        <Button kind="primary" onPress={() => fork.mutate()} isDisabled={fork.isPending}>Fork</Button>
-      </DialogActions>
+    <Dialog title="Fork the run" isOpen onClose={onClose}>
+      <p>The fork is a new thread with the conversation and the state up to the place that you choose. This thread does not change.</p>
+      {before && points.data && wanted === undefined && <p className={styles.note}>Nothing had finished before “{safeText(before.name)}”. To begin again, send the message once more in a new conversation.</p>}
+      {points.error && <Problem error={points.error} onRetry={() => void points.refetch()} />}
+      <div>
+        <Choice label="Where the fork begins" options={options} value={point?.cursor ?? endOfRun} onChange={setChosen} />
+        {next !== undefined && <p className={styles.hint}>It continues with the step “{safeText(next)}”.</p>}
+      </div>
+      {point === undefined || point.kind === "end"
+        ? <EndOfRun trace={trace} onClose={onClose} />
+        : <Continuation trace={trace} at={point.cursor} onClose={onClose} />}
     </Dialog>
   );
 }
 
-function labelOf({ kind, name, at }: ForkPoint, { startedAt }: Trace): string {
-  const offset = durationText(Math.max(0, Date.parse(at) - Date.parse(startedAt)));
-  return kind === "end" ? `At the end of the run, ${offset}` : `After the ${kind} ${name ? `“${name}”` : ""}, ${offset}`;
+// Returns the mutation that makes a fork without a run, and shows its conversation.
+function useFork({ threadId, runId }: Trace) {
+  const client = useClient();
+  const [, navigate] = useLocation();
+  return useMutation({
+    mutationFn: (at: string | undefined) => client.fork(threadId, runId, undefined, at === undefined ? {} : { at }),
+    onSuccess: (fork) => {
+      announce("The fork is ready");
+      navigate(paths.thread(fork));
+    },
+  });
 }
 
-// Who forks a run that failed wants to continue before the failure.
-function pointBeforeFailure(trace: Trace, points: readonly ForkPoint[]): ForkPoint | undefined {
-  const cause = causeOf(treeOf(trace.spans));
-  return cause && points.findLast(({ at, kind }) => kind !== "end" && at <= cause.startedAt);
+function EndOfRun({ trace, onClose }: { trace: Trace; onClose: () => void }) {
+  const fork = useFork(trace);
+  return (
+    <>
+      {fork.error && <Problem error={fork.error} />}
+      <DialogActions>
+        <Button onPress={onClose}>Close</Button>
+        <Button kind="primary" onPress={() => fork.mutate(undefined)} isDisabled={fork.isPending}>Fork</Button>
+      </DialogActions>
+    </>
+  );
+}
+
+// After a step or a turn, the agent can continue without a message: with another definition, or another state.
+function Continuation({ trace, at, onClose }: { trace: Trace; at: string; onClose: () => void }) {
+  const client = useClient();
+  const [, navigate] = useLocation();
+  const fork = useFork(trace);
+  const revision = useRevisionChoice(trace);
+  const [change, setChange] = useState<unknown>();
+  const isObject = change === undefined || (typeof change === "object" && change !== null && !Array.isArray(change) && !(change instanceof Unparsed));
+  const next = useMutation({
+    mutationFn: async () =>
+      continueInFork(client, { threadId: trace.threadId, runId: trace.runId, agent: trace.agent, at, revision: await revision.resolve(), change: change as Record<string, unknown> | undefined }),
+    onSuccess: ({ threadId, runId }) => {
+      announce("The fork continues");
+      navigate(paths.run(threadId, runId));
+    },
+  });
+  const error = next.error ?? fork.error;
+  const isPending = next.isPending || fork.isPending;
+  return (
+    <>
+      <div>
+        <Choice label="Definition" options={revision.options} value={revision.value} onChange={revision.choose} />
+        <p className={styles.hint}><Link href={repairPath(trace)}>Edit the definition</Link></p>
+      </div>
+      <JSONField
+        label="Change of the state" initial={undefined} onChange={setChange} rows={3} error={isObject ? undefined : "This is no object."}
+        hint={'Members to set, such as {"rate": 6}. null removes one. The outputs of steps stay.'}
+      />
+      {error && <Problem error={error} />}
+      <DialogActions>
+        <Button onPress={onClose}>Close</Button>
+        <Button onPress={() => fork.mutate(at)} isDisabled={isPending}>Fork only</Button>
+        <Button kind="primary" onPress={() => next.mutate()} isDisabled={isPending || !isObject}>Fork and continue</Button>
+      </DialogActions>
+    </>
+  );
 }

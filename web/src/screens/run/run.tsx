@@ -7,6 +7,7 @@ import { Status } from "../../components/status";
 import { TabLinks } from "../../components/tab_links";
 import { paths } from "../../paths";
 import { Events } from "./events";
+import { ForkDialog } from "./fork_dialog";
 import { InputOutput } from "./input_output";
 import { RunActions } from "./run_actions";
 import { RunFacts } from "./run_facts";
@@ -24,6 +25,8 @@ const PipelineGraph = lazy(() => import("./graph"));
 export default function Run({ thread, run }: { thread: string; run: string }) {
   const { trace, error, reload } = useTrace(thread, run);
   const status = trace?.status;
+  const tree = useMemo(() => treeOf(trace?.spans ?? []), [trace]);
+  const fork = useForkDialog();
   const last = useRef(status);
   useEffect(() => {
     if (last.current !== undefined && status !== undefined && last.current !== status) announce(`The run is ${status}`);
@@ -35,16 +38,31 @@ export default function Run({ thread, run }: { thread: string; run: string }) {
       layout="fixed"
       trail={<RunTrail threadId={thread} runId={run} status={status} />}
       beside={status && <Status value={status} />}
-      actions={trace && <RunActions trace={trace} />}
+      actions={trace && <RunActions trace={trace} onFork={() => fork.open()} />}
     >
       {error !== undefined && <div className={styles.problem}><Problem error={error} onRetry={reload} /></div>}
-      {trace ? <TracedRun trace={trace} /> : error === undefined && <Loading label="Loading the trace …" />}
+      {trace ? <TracedRun trace={trace} tree={tree} onFork={fork.open} /> : error === undefined && <Loading label="Loading the trace …" />}
+      {trace && fork.isOpen && <ForkDialog trace={trace} tree={tree} before={fork.before} onClose={fork.close} />}
     </Page>
   );
 }
 
-function TracedRun({ trace }: { trace: Trace }) {
-  const tree = useMemo(() => treeOf(trace.spans), [trace]);
+// The dialog that forks the run, before a span. The address opens it, too.
+function useForkDialog() {
+  const [inAddress, setInAddress] = useSearchParam("fork");
+  const [opened, setOpened] = useState<{ before?: Span | undefined }>();
+  return {
+    isOpen: opened !== undefined || inAddress !== "",
+    before: opened?.before,
+    open: (before?: Span) => setOpened({ before }),
+    close: () => {
+      setOpened(undefined);
+      setInAddress("");
+    },
+  };
+}
+
+function TracedRun({ trace, tree, onFork }: { trace: Trace; tree: Tree; onFork: (before?: Span) => void }) {
   const [tab] = useSearchParam("tab");
   const [selected, select] = useSelectedSpan(tree);
   const isPipeline = trace.spans.some(({ kind }) => kind === "step");
@@ -62,10 +80,10 @@ function TracedRun({ trace }: { trace: Trace }) {
   return (
     <div className={styles.run}>
       <RunFacts trace={trace} />
-      <RunNotices trace={trace} tree={tree} onShow={show} />
+      <RunNotices trace={trace} tree={tree} onShow={show} onFork={() => onFork()} />
       <TabLinks label="Parts of the run" tabs={tabs.map(({ id, label }) => ({ label, href: hrefOf(trace, id, selected), isCurrent: id === current.id }))} />
       <div className={styles.body}>
-        {current.id === "" && <Spans {...{ trace, tree, selected, select }} />}
+        {current.id === "" && <Spans {...{ trace, tree, selected, select, onFork }} />}
         {current.id === "graph" && (
           <Suspense fallback={<Loading />}>
             <PipelineGraph thread={trace.threadId} run={trace.runId} trace={trace} />
@@ -78,7 +96,15 @@ function TracedRun({ trace }: { trace: Trace }) {
   );
 }
 
-function Spans({ trace, tree, selected, select }: { trace: Trace; tree: Tree; selected: string; select: (id: string) => void }) {
+interface SpansProps {
+  trace: Trace;
+  tree: Tree;
+  selected: string;
+  select: (id: string) => void;
+  onFork: (before: Span) => void;
+}
+
+function Spans({ trace, tree, selected, select, onFork }: SpansProps) {
   const span = tree.byId.get(selected)?.span;
   const body = useRef<HTMLDivElement>(null);
   const showEvents = ({ id }: Span) => changeSearchParams({ tab: "events", in: id });
@@ -89,7 +115,7 @@ function Spans({ trace, tree, selected, select }: { trace: Trace; tree: Tree; se
   return (
     <div className={styles.spans} ref={body}>
       <Timeline tree={tree} selected={selected} onSelect={select} onOpen={() => document.getElementById("span-title")?.focus()} />
-      {span && <SpanDetail key={span.id} trace={trace} span={span} onClose={close} onShowEvents={showEvents} />}
+      {span && <SpanDetail key={span.id} trace={trace} span={span} onClose={close} onShowEvents={showEvents} onFork={onFork} />}
     </div>
   );
 }

@@ -5,22 +5,21 @@ import { Button, ButtonLink } from "../../components/button";
 import { Dialog, DialogActions } from "../../components/dialog";
 import { ForkIcon, StopIcon } from "../../components/icons";
 import { Problem } from "../../components/problem";
+import { useShortcuts } from "../../components/shortcuts";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
-import { ForkDialog } from "./fork_dialog";
 import type { Trace } from "./trace";
 
 /** What a person can do with a run. */
-export function RunActions({ trace }: { trace: Trace }) {
-  const [dialog, setDialog] = useState<"cancel" | "fork">();
-  const close = () => setDialog(undefined);
+export function RunActions({ trace, onFork }: { trace: Trace; onFork: () => void }) {
+  const [isCancelling, setCancelling] = useState(false);
+  useShortcuts("Run", [{ keys: "f", label: "Fork the run", run: onFork }]);
   return (
     <>
-      {trace.status === "running" && <Button kind="danger" onPress={() => setDialog("cancel")}><StopIcon />Cancel</Button>}
-      <Button onPress={() => setDialog("fork")}><ForkIcon />Fork</Button>
+      {trace.status === "running" && <Button kind="danger" onPress={() => setCancelling(true)}><StopIcon />Cancel</Button>}
+      <Button onPress={onFork}><ForkIcon />Fork</Button>
       <ButtonLink href={paths.thread(trace.threadId)}>Open conversation</ButtonLink>
-      <CancelDialog trace={trace} isOpen={dialog === "cancel"} onClose={close} />
-      {dialog === "fork" && <ForkDialog trace={trace} onClose={close} />}
+      <CancelDialog trace={trace} isOpen={isCancelling} onClose={() => setCancelling(false)} />
     </>
   );
 }

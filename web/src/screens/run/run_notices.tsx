@@ -1,13 +1,15 @@
 import { Link } from "wouter";
 import { Button } from "../../components/button";
+import { ForkIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import { Failure } from "./failure";
+import { repairPath } from "./revision_choice";
 import styles from "./run_notices.module.css";
 import { kindNames } from "./span_icon";
 import { StuckNotice } from "./stuck_notice";
-import { causeOf, openInterrupts, retrying, type Span, type Trace, type Tree } from "./trace";
+import { causeOf, openInterrupts, retrying, stepOf, type Span, type Trace, type Tree } from "./trace";
 
 /** Properties of RunNotices. */
 export interface RunNoticesProps {
@@ -15,27 +17,30 @@ export interface RunNoticesProps {
   tree: Tree;
   /** Selects a span in the timeline. */
   onShow: (span: Span) => void;
+  /** Opens the dialog that forks the run before its failure. */
+  onFork: () => void;
 }
 
 /** What a reader of the run must know first: why it failed, what is attempted again, and for what it waits. */
-export function RunNotices({ trace, tree, onShow }: RunNoticesProps) {
+export function RunNotices({ trace, tree, onShow, onFork }: RunNoticesProps) {
   const notices = [
-    trace.status === "failed" && <FailureNotice key="failed" {...{ trace, tree, onShow }} />,
+    trace.status === "failed" && <FailureNotice key="failed" {...{ trace, tree, onShow, onFork }} />,
     ...retrying(trace.spans).slice(0, 3).map((span) => <RetryNotice key={span.id} span={span} onShow={onShow} />),
-    ...openInterrupts(trace.spans).slice(0, 3).map((span) => <WaitNotice key={span.id} {...{ trace, span, onShow }} />),
+    ...openInterrupts(trace.spans).slice(0, 3).map((span) => <WaitNotice key={span.id} {...{ trace, tree, span, onShow }} />),
     trace.truncated && <p key="truncated" className={styles.line}>The run has more spans than a trace: the last ones are missing here. The events have all.</p>,
   ].filter(Boolean);
   if (trace.status === "running") notices.unshift(<StuckNotice key="stuck" threadId={trace.threadId} />);
   return notices.length === 0 ? null : <div className={styles.notices}>{notices}</div>;
 }
 
-function FailureNotice({ trace, tree, onShow }: RunNoticesProps) {
+function FailureNotice({ trace, tree, onShow, onFork }: RunNoticesProps) {
   const cause = causeOf(tree);
   const error = cause?.error ?? trace.error ?? { code: "failed" };
   const actions = (
     <>
-      <Link href={paths.thread(trace.threadId)}>Run again in the conversation</Link>
+      <Link href={repairPath(trace)}>Edit the definition</Link>
       {cause && <Button onPress={() => onShow(cause)}>Show the {kindNames[cause.kind]}</Button>}
+      <Button onPress={onFork}><ForkIcon />Fork and repair</Button>
     </>
   );
   return (
@@ -61,10 +66,13 @@ function RetryNotice({ span, onShow }: { span: Span; onShow: (span: Span) => voi
   );
 }
 
-function WaitNotice({ trace, span, onShow }: { trace: Trace; span: Span; onShow: (span: Span) => void }) {
+function WaitNotice({ trace, tree, span, onShow }: { trace: Trace; tree: Tree; span: Span; onShow: (span: Span) => void }) {
+  const step = stepOf(tree, span);
+  const isOfStep = step !== undefined && step.id === span.parentId;
   return (
     <p className={styles.line} data-kind="waiting">
-      Waits since <Time at={span.startedAt} /> for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(span.name)}</button>.{" "}
+      Waits since <Time at={span.startedAt} /> for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(isOfStep ? step.name : span.name)}</button>
+      {step && !isOfStep && <> in the step {safeText(step.name)}</>}.{" "}
       {span.interruptId !== undefined && <Link href={paths.approval(trace.threadId, span.interruptId)}>Decide in the inbox</Link>}
     </p>
   );

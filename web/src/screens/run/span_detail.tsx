@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { IconButton } from "../../components/button";
-import { CloseIcon } from "../../components/icons";
+import { Button, IconButton } from "../../components/button";
+import { CloseIcon, ForkIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
 import { Status } from "../../components/status";
 import { Duration, Time } from "../../components/time";
@@ -13,7 +13,7 @@ import { moneyText } from "../../components/money";
 import { SpanContent } from "./span_content";
 import { kindNames, SpanIcon } from "./span_icon";
 import styles from "./span_detail.module.css";
-import { isWait, type Span, type Trace } from "./trace";
+import { isWait, type Span, type SpanKind, type Trace } from "./trace";
 
 /** Properties of a SpanDetail. */
 export interface SpanDetailProps {
@@ -22,10 +22,12 @@ export interface SpanDetailProps {
   onClose: () => void;
   /** Shows the events of a span. */
   onShowEvents: (span: Span) => void;
+  /** Opens the dialog that forks the run before a span. */
+  onFork: (before: Span) => void;
 }
 
 /** What is known about a span: its facts, its error, its content and its attempts. */
-export function SpanDetail({ trace, span, onClose, onShowEvents }: SpanDetailProps) {
+export function SpanDetail({ trace, span, onClose, onShowEvents, onFork }: SpanDetailProps) {
   return (
     <aside className={styles.panel} aria-label="Details of the span" onKeyDown={(event) => event.key === "Escape" && onClose()}>
       <header className={styles.header} data-kind={span.kind}>
@@ -41,15 +43,17 @@ export function SpanDetail({ trace, span, onClose, onShowEvents }: SpanDetailPro
         {span.kind === "interrupt" && <InterruptDetail threadId={trace.threadId} span={span} />}
         {span.attempts && span.attempts.length > 0 && <Attempts attempts={span.attempts} />}
         <SpanContent threadId={trace.threadId} span={span} />
-        {span.firstCursor !== undefined && (
-          <p>
-            <button type="button" className={styles.link} onClick={() => onShowEvents(span)}>Show the events of this span</button>
-          </p>
-        )}
+        <div className={styles.links}>
+          {forkable.has(span.kind) && <Button onPress={() => onFork(span)}><ForkIcon />Fork before this</Button>}
+          {span.firstCursor !== undefined && <button type="button" className={styles.link} onClick={() => onShowEvents(span)}>Show the events of this span</button>}
+        </div>
       </div>
     </aside>
   );
 }
+
+// A fork before one of these has the work before it, and repeats it.
+const forkable: ReadonlySet<SpanKind> = new Set(["step", "turn", "model", "tool", "subagent"]);
 
 function RetryNotice({ retry }: { retry: NonNullable<Span["retry"]> }) {
   return (

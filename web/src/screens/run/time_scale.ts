@@ -104,6 +104,22 @@ function positionIn(sections: Section[], time: number): number {
   return 1;
 }
 
+// The width of a digit in the labels, and the space around a label, in pixels.
+const digitWidth = 7;
+const labelSpace = 12;
+
+/** Returns the ticks with space for their labels on an axis of a width in pixels. An earlier tick keeps its label. */
+export function labeledTicks(ticks: TimeScale["ticks"], width: number): TimeScale["ticks"] {
+  let free = 0;
+  return ticks.filter(({ at, label }) => {
+    const left = at * width;
+    const right = left + label.length * digitWidth + labelSpace;
+    if (left < free || right > width + labelSpace) return false;
+    free = right;
+    return true;
+  });
+}
+
 const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 144e5, 432e5, 864e5];
 
 // The ticks of each linear section count from its beginning, which is a tick itself.

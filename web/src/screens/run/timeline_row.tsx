@@ -1,7 +1,7 @@
 import { memo } from "react";
 import { ChevronIcon, CrossIcon, DotIcon, RetryIcon, StopIcon, WaitIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
-import { durationText } from "../../components/time";
+import { durationText, growingText } from "../../components/time";
 import { Bar } from "./bar";
 import { kindNames, SpanIcon } from "./span_icon";
 import type { TimeScale } from "./time_scale";
@@ -90,5 +90,6 @@ function Name({ span }: { span: Span }) {
 }
 
 function durationOf({ startedAt, endedAt }: Span, now: number): string {
-  return durationText(Math.max(0, (endedAt === undefined ? now : Date.parse(endedAt)) - Date.parse(startedAt)));
+  const start = Date.parse(startedAt);
+  return endedAt === undefined ? growingText(now - start) : durationText(Math.max(0, Date.parse(endedAt) - start));
 }

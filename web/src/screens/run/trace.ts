@@ -33,12 +33,18 @@ export function treeOf(spans: readonly Span[]): Tree {
     node.parent = node.span.parentId === undefined ? undefined : byId.get(node.span.parentId);
     (node.parent?.children ?? roots).push(node);
   }
+  for (const { children } of byId.values()) children.sort(byNumber);
   const place = (node: TreeNode, level: number) => {
     node.level = level;
     for (const child of node.children) place(child, level + 1);
   };
   for (const root of roots) place(root, 1);
   return { roots, byId };
+}
+
+// Branches of a map begin in any order, and are read in that of its items: items/2 before items/10.
+function byNumber({ span: a }: TreeNode, { span: b }: TreeNode): number {
+  return a.kind === "branch" && b.kind === "branch" ? a.name.localeCompare(b.name, undefined, { numeric: true }) : 0;
 }
 
 /** Whether a span is a time in which nothing is done: for people, or of a pipeline. */
@@ -57,6 +63,13 @@ export function causeOf(tree: Tree): Span | undefined {
     if (!next) return node === root ? undefined : node.span;
     node = next;
   }
+}
+
+/** Returns the step of a pipeline that contains a span, the innermost one; undefined = there is none. */
+export function stepOf(tree: Tree, { id }: Span): Span | undefined {
+  let node = tree.byId.get(id)?.parent;
+  while (node && node.span.kind !== "step") node = node.parent;
+  return node?.span;
 }
 
 /** Returns the spans that are attempted again now. */

@@ -5,6 +5,7 @@ import { Link, useLocation } from "wouter";
 import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
 import { Dialog, DialogActions } from "../../components/dialog";
+import { EditIcon } from "../../components/icons";
 import { JSONView } from "../../components/json_view";
 import { Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
@@ -14,6 +15,7 @@ import { type Column, Table } from "../../components/table";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
+import { EditSchedule } from "./edit_schedule";
 import styles from "./schedules.module.css";
 import { timesText } from "./times";
 
@@ -38,18 +40,21 @@ export default function Schedule({ schedule: id }: { schedule: string }) {
   const client = useClient();
   const [, navigate] = useLocation();
   const [isDeleting, setDeleting] = useState(false);
+  const [isEditing, setEditing] = useState(false);
   const found = useQuery({ queryKey: ["schedule", id], queryFn: () => client.schedule(id), refetchInterval: 5_000 });
   const schedule = found.data;
   const change = useChange(id);
   const toggle = () => schedule && change.mutate(schedule.paused ? "resume" : "pause");
   useShortcuts("Schedule", [
     { keys: "p", label: "Pause or resume", run: () => void toggle() },
+    { keys: "e", label: "Change the schedule", run: () => setEditing(true) },
     { keys: "f", label: "Fire now", run: () => change.mutate("fire") },
   ]);
   if (!schedule) return <Page title={id}>{found.error ? <Problem error={found.error} onRetry={() => void found.refetch()} /> : <Loading />}</Page>;
   const actions = (
     <>
       <Button onPress={() => change.mutate("fire")} isDisabled={change.isPending}>Fire now</Button>
+      <Button onPress={() => setEditing(true)}><EditIcon />Change</Button>
       <Button onPress={toggle} isDisabled={change.isPending}>{schedule.paused ? "Resume" : "Pause"}</Button>
       <Button kind="danger" onPress={() => setDeleting(true)}>Delete</Button>
     </>
@@ -74,6 +79,7 @@ export default function Schedule({ schedule: id }: { schedule: string }) {
           <Facts schedule={schedule} />
         </div>
       </div>
+      {isEditing && <EditSchedule schedule={schedule} onClose={() => setEditing(false)} />}
       {isDeleting && (
         <Dialog title={`Delete ${id}?`} isOpen onClose={() => setDeleting(false)}>
           <p>It will not fire again. Active runs, and the threads of earlier ones, stay.</p>

@@ -1,5 +1,5 @@
 import type { UsageItem } from "@perdure/client";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useClient } from "../../session";
 
 /** What usage is grouped by. */
@@ -13,14 +13,14 @@ export interface UsageQuery {
   agent?: string;
 }
 
-/** The usage of runs. */
+/** The usage of runs, and whether the caller may read that of all tenants. */
 export function useUsage({ groupBy, ...query }: UsageQuery) {
   const client = useClient();
   return useQuery({
     queryKey: ["usage", query, groupBy],
-    queryFn: () => client.usage({ ...query, groupBy: groupBy.join(",") }),
+    queryFn: () => client.usageReport({ ...query, groupBy: groupBy.join(",") }),
     refetchInterval: 30_000,
-    placeholderData: keepPreviousData,
+    placeholderData: (last, query) => (String(query?.queryKey[2]) === String(groupBy) ? last : undefined), // of the same groups
   });
 }
 

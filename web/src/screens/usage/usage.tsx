@@ -10,9 +10,11 @@ import styles from "./usage.module.css";
 const groups: { id: Group; label: string }[] = [
   { id: "agent", label: "By agent" },
   { id: "model", label: "By model" },
-  { id: "tenant", label: "By tenant" },
   { id: "day", label: "By day" },
 ];
+
+// Only for those who may read the usage of all tenants.
+const byTenant: { id: Group; label: string } = { id: "tenant", label: "By tenant" };
 
 const periods = [
   { id: "7", label: "Last 7 days" },
@@ -21,13 +23,17 @@ const periods = [
   { id: "365", label: "Last 365 days" },
 ];
 
-/** What runs have used: by agent, model, tenant or day. */
+/** What runs have used: by agent, model, day, or tenant. */
 export default function Usage() {
   const [params, setParams] = useSearchParams();
-  const group = groups.find(({ id }) => id === params.get("by"))?.id ?? "agent";
+  const wanted = params.get("by");
   const period = periods.find(({ id }) => id === params.get("days"))?.id ?? "30";
   const days = lastDays(Number(period));
-  const byDay = useUsage({ ...days, groupBy: group === "tenant" ? ["tenant", "day"] : ["day"] }); // both of the same tenants
+  const own = useUsage({ ...days, groupBy: ["day"] });
+  const offered = own.data?.allTenants ? [...groups, byTenant] : groups;
+  const group = offered.find(({ id }) => id === wanted)?.id ?? "agent";
+  const isOfAll = group === "tenant";
+  const byDay = useUsage({ ...days, groupBy: isOfAll ? ["tenant", "day"] : ["day"] }); // both of the same tenants
   const byGroup = useUsage({ ...days, groupBy: [group] });
   const change = (next: { by?: string; days?: string }) => setParams({ by: group, days: period, ...next }, { replace: true });
   const error = byDay.error ?? byGroup.error;
@@ -36,23 +42,23 @@ export default function Usage() {
       title="Usage"
       actions={
         <>
-          <Choice label="Group" isLabelHidden options={groups} value={group} onChange={(by) => change({ by })} />
+          <Choice label="Group" isLabelHidden options={offered} value={group} onChange={(by) => change({ by })} />
           <Choice label="Period" isLabelHidden options={periods} value={period} onChange={(next) => change({ days: next })} />
         </>
       }
     >
       {error !== null && <Problem error={error} onRetry={() => void Promise.all([byDay.refetch(), byGroup.refetch()])} />}
       {error === null && (byDay.data === undefined || byGroup.data === undefined) && <Loading />}
-      {byDay.data?.length === 0 && (
+      {byDay.data?.items.length === 0 && (
         <Empty title="No runs in this period">
           <p>Usage is recorded when a run ends. Start one:</p>
           <pre><code>perdure run demo "What is 12*7?"</code></pre>
         </Empty>
       )}
-      {byDay.data && byDay.data.length > 0 && (
+      {byDay.data && byDay.data.items.length > 0 && (
         <div className={styles.content}>
-          <UsageCharts items={byDay.data} {...days} />
-          {byGroup.data && <UsageTable items={byGroup.data} group={group} />}
+          <UsageCharts items={byDay.data.items} {...days} />
+          {byGroup.data && <UsageTable items={byGroup.data.items} group={group} />}
         </div>
       )}
     </Page>

@@ -24,6 +24,7 @@ export function UsageCharts({ items, from, to }: UsageChartsProps) {
   const success = successRate(items);
   const tokens = { input: add((item) => item.inputTokens), output: add((item) => item.outputTokens) };
   const costs = add(costOf);
+  const currency = items.find(({ cost }) => cost?.currency !== undefined)?.cost?.currency;
   const labels = days.map((day) => new Date(`${day}T12:00:00`).toLocaleDateString(undefined, { month: "short", day: "numeric" }));
   return (
     <div className={styles.charts}>
@@ -40,14 +41,14 @@ export function UsageCharts({ items, from, to }: UsageChartsProps) {
         title="Success" kind="line" labels={labels} most={1} format={percentText}
         summary={success === null ? "–" : percentText(success)} series={[{ label: "success", color: "green", values: ofDay.map(successRate) }]}
       />
-      <Chart title="Mean duration" kind="line" labels={labels} format={durationText} series={[{ label: "mean", color: "blue", values: ofDay.map(meanDuration) }]} />
+      <Chart title="Mean duration" kind="line" labels={labels} summary={durationText(meanDuration(items) ?? 0)} format={durationText} series={[{ label: "mean", color: "blue", values: ofDay.map(meanDuration) }]} />
       <Chart
         title="Tokens" kind="bars" labels={labels} summary={countText(total(tokens.input) + total(tokens.output))} format={countText}
         series={[{ label: "input", color: "blue", values: tokens.input }, { label: "output", color: "violet", values: tokens.output }]}
       />
-      {total(costs) > 0 && <Chart title="Cost" kind="bars" labels={labels} summary={amountText(total(costs))} format={amountText} series={[{ label: "cost", color: "green", values: costs }]} />}
+      {total(costs) > 0 && <Chart title={currency === undefined ? "Cost" : `Cost in ${currency}`} kind="bars" labels={labels} summary={amountText(total(costs))} format={amountText} series={[{ label: "cost", color: "green", values: costs }]} />}
     </div>
   );
 }
 
-const percentText = (value: number) => `${(value * 100).toFixed(value === 1 || value === 0 ? 0 : 1)} %`;
+const percentText = (value: number) => `${(value * 100).toFixed(Number.isInteger(value * 100) ? 0 : 1)} %`;
