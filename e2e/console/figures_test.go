@@ -86,12 +86,12 @@ func measureLoads(t *testing.T, p *kit.Perdure) {
 	var cold, warm []float64
 	var size firstLoad
 	for range loads {
-		tab := kit.OpenTab(t, p.URL("/console/icon.svg"), "404")
+		tab := kit.OpenTab(t, p.URL("/console/icon.svg"))
 		tab.Evaluate(loadInWindow, &size)
 		cold = append(cold, size.Milliseconds)
 		tab.Close()
 	}
-	tab := kit.OpenTab(t, p.URL("/console/icon.svg"), "404")
+	tab := kit.OpenTab(t, p.URL("/console/icon.svg"))
 	for range loads + 1 {
 		var load firstLoad
 		tab.Evaluate(loadInWindow, &load)

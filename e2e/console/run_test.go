@@ -208,6 +208,7 @@ func testFailure(tab *kit.Tab) {
 	tab.Await("[aria-label='Why the run failed']", "no carrier serves Lisbon")
 	tab.Await("[aria-label='Why the run failed']", "What to do:")
 	tab.Await("aside h2", "ship")
+	tab.Await(rowWith("undo reserved step"), "finished")
 	tab.Await(rowWith("release tool call"), "finished")
 	tab.WantAccessible()
 	tab.Click("aside >> text=Show the events of this span")

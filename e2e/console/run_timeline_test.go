@@ -120,7 +120,7 @@ func TestManySpans(t *testing.T) {
 	tab.Await(grid+" [role=row][aria-selected=true][aria-rowindex='5001']", "")
 	wantFewRows("at the end")
 	tab.Press("PageUp", "ArrowUp")
-	tab.Await("aside h2", "loop")
+	tab.Await("aside h2[title^=loop]", "")
 	tab.Press("/")
 	tab.Write("call1")
 	tab.Await(grid+" [role=row]", "call1")

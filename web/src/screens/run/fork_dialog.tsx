@@ -15,7 +15,7 @@ import { continueInFork } from "./continued_fork";
 import styles from "./fork_dialog.module.css";
 import { pointBefore, pointText, stepAfter } from "./fork_point";
 import { repairPath, useRevisionChoice } from "./revision_choice";
-import { causeOf, type Span, type Trace, type Tree } from "./trace";
+import { causeOf, type Span, titleOf, type Trace, type Tree } from "./trace";
 
 const endOfRun = "end";
 
@@ -41,7 +41,7 @@ export function ForkDialog({ trace, tree, before = causeOf(tree), onClose }: For
   return (
     <Dialog title="Fork the run" isOpen onClose={onClose}>
       <p>The fork is a new thread with the conversation and the state up to the place that you choose. This thread does not change.</p>
-      {before && points.data && wanted === undefined && <p className={styles.note}>Nothing had finished before “{safeText(before.name)}”. To begin again, send the message once more in a new conversation.</p>}
+      {before && points.data && wanted === undefined && <p className={styles.note}>Nothing had finished before “{safeText(titleOf(before))}”. To begin again, send the message once more in a new conversation.</p>}
       {points.error && <Problem error={points.error} onRetry={() => void points.refetch()} />}
       <div>
         <Choice label="Where the fork begins" options={options} value={point?.cursor ?? endOfRun} onChange={setChosen} />

@@ -9,7 +9,7 @@ import { repairPath } from "./revision_choice";
 import styles from "./run_notices.module.css";
 import { kindNames } from "./span_icon";
 import { StuckNotice } from "./stuck_notice";
-import { causeOf, openInterrupts, retrying, stepOf, type Span, type Trace, type Tree } from "./trace";
+import { causeOf, openInterrupts, retrying, stepOf, type Span, titleOf, type Trace, type Tree } from "./trace";
 
 /** Properties of RunNotices. */
 export interface RunNoticesProps {
@@ -45,7 +45,7 @@ function FailureNotice({ trace, tree, onShow, onFork }: RunNoticesProps) {
   );
   return (
     <section aria-label="Why the run failed">
-      <Failure title={cause ? <>The run failed in the {kindNames[cause.kind]} “{safeText(cause.name)}”</> : "The run failed"} error={error} actions={actions} />
+      <Failure title={cause ? <>The run failed in the {kindNames[cause.kind]} “{safeText(titleOf(cause))}”</> : "The run failed"} error={error} actions={actions} />
     </section>
   );
 }
@@ -71,8 +71,8 @@ function WaitNotice({ trace, tree, span, onShow }: { trace: Trace; tree: Tree; s
   const isOfStep = step !== undefined && step.id === span.parentId;
   return (
     <p className={styles.line} data-kind="waiting">
-      Waits since <Time at={span.startedAt} /> for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(isOfStep ? step.name : span.name)}</button>
-      {step && !isOfStep && <> in the step {safeText(step.name)}</>}.{" "}
+      Waits since <Time at={span.startedAt} /> for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(isOfStep ? titleOf(step) : span.name)}</button>
+      {step && !isOfStep && <> in the step {safeText(titleOf(step))}</>}.{" "}
       {span.interruptId !== undefined && <Link href={paths.approval(trace.threadId, span.interruptId)}>Decide in the inbox</Link>}
     </p>
   );

@@ -13,7 +13,7 @@ import { moneyText } from "../../components/money";
 import { SpanContent } from "./span_content";
 import { kindNames, SpanIcon } from "./span_icon";
 import styles from "./span_detail.module.css";
-import { isWait, type Span, type SpanKind, type Trace } from "./trace";
+import { isWait, type Span, type SpanKind, titleOf, type Trace } from "./trace";
 
 /** Properties of a SpanDetail. */
 export interface SpanDetailProps {
@@ -32,7 +32,7 @@ export function SpanDetail({ trace, span, onClose, onShowEvents, onFork }: SpanD
     <aside className={styles.panel} aria-label="Details of the span" onKeyDown={(event) => event.key === "Escape" && onClose()}>
       <header className={styles.header} data-kind={span.kind}>
         <SpanIcon kind={span.kind} />
-        <h2 id="span-title" className="truncate" tabIndex={-1} title={safeText(span.name)}>{safeText(span.name)}</h2>
+        <h2 id="span-title" className="truncate" tabIndex={-1} title={safeText(span.name)}>{safeText(titleOf(span))}</h2>
         <Status value={span.retry && span.status === "running" ? "retrying" : span.status} />
         <IconButton label="Close the details" onPress={onClose}><CloseIcon /></IconButton>
       </header>
@@ -76,7 +76,7 @@ function Facts({ trace, span }: { trace: Trace; span: Span }) {
       {span.model !== undefined && <Fact name="Model">{safeText(span.model)}</Fact>}
       {usage && <Fact name="Tokens"><Tokens usage={usage} /></Fact>}
       {cost && <Fact name="Cost">{moneyText(cost)}</Fact>}
-      {span.stepName !== undefined && span.stepName !== span.name && <Fact name="Step">{safeText(span.stepName)}</Fact>}
+      {span.stepName !== undefined && span.stepName !== titleOf(span) && <Fact name="Step">{safeText(span.stepName)}</Fact>}
       {span.toolCallId !== undefined && <Fact name="Call ID"><code>{safeText(span.toolCallId)}</code></Fact>}
       {span.subagentRunId !== undefined && <Fact name="Subagent run"><code>{safeText(span.subagentRunId)}</code></Fact>}
     </dl>

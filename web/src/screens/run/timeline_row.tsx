@@ -6,7 +6,7 @@ import { Bar } from "./bar";
 import { kindNames, SpanIcon } from "./span_icon";
 import type { TimeScale } from "./time_scale";
 import styles from "./timeline.module.css";
-import type { Span, SpanStatus, TreeNode } from "./trace";
+import { type Span, type SpanStatus, titleOf, type TreeNode } from "./trace";
 
 /** The height of a row in pixels. */
 export const rowHeight = 30;
@@ -75,7 +75,7 @@ function Name({ span }: { span: Span }) {
   return (
     <>
       <span className={`truncate ${styles.title}`}>
-        {safeText(span.name)} <span className="visually-hidden">{kindNames[span.kind]}, {span.status}</span>
+        {safeText(titleOf(span))} <span className="visually-hidden">{kindNames[span.kind]}, {span.status}</span>
       </span>
       {StatusIcon && <span className={styles.status} data-status={span.status}><StatusIcon /></span>}
       {attempts > 1 && (

@@ -47,6 +47,16 @@ function byNumber({ span: a }: TreeNode, { span: b }: TreeNode): number {
   return a.kind === "branch" && b.kind === "branch" ? a.name.localeCompare(b.name, undefined, { numeric: true }) : 0;
 }
 
+const undo = "/compensate";
+
+/** Returns what a span is called in its place in the tree: a step by the last part of its path, and what undoes a step as such. */
+export function titleOf({ kind, name }: Span): string {
+  if (kind !== "step") return name;
+  const isUndo = name.endsWith(undo);
+  const last = (isUndo ? name.slice(0, -undo.length) : name).split("/").at(-1)!;
+  return isUndo ? `undo ${last}` : last;
+}
+
 /** Whether a span is a time in which nothing is done: for people, or of a pipeline. */
 export const isWait = ({ kind }: Span) => kind === "interrupt" || kind === "wait";
 

@@ -14,7 +14,7 @@ import styles from "./schedules.module.css";
 /** Another caller has replaced the schedule since the form was filled. The page shows the conflict instead of this error. */
 class ScheduleChangedError extends Error {}
 
-/** The dialog that changes a schedule. Who else changes it meanwhile is not overwritten unasked. */
+/** The dialog that changes a schedule. A change that another caller makes meanwhile is not overwritten unasked. */
 export function EditSchedule({ schedule, onClose }: { schedule: Schedule; onClose: () => void }) {
   const client = useClient();
   const queries = useQueryClient();

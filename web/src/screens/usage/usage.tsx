@@ -13,7 +13,7 @@ const groups: { id: Group; label: string }[] = [
   { id: "day", label: "By day" },
 ];
 
-// Only for those who may read the usage of all tenants.
+// Only callers that may read the usage of all tenants are offered it.
 const byTenant: { id: Group; label: string } = { id: "tenant", label: "By tenant" };
 
 const periods = [
