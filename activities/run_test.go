@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/temporaltest"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -114,7 +115,7 @@ func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 			}
 		}
 	})
-	f.env = newWorkflowEnv(slog.NewJSONHandler(&f.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	f.env = temporaltest.NewEnvironment(slog.NewJSONHandler(&f.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	f.history.DataConverter = runs.DataConverter()
 	f.env.SetDataConverter(&f.history)
 	f.env.SetOnActivityCompletedListener(func(_ *activity.Info, _ converter.EncodedValue, err error) {

@@ -5,25 +5,12 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 )
-
-// Temporal's test environments report a workflow that gets no processor for a second as hanging,
-// and one without events for three seconds as stuck. A busy machine needs longer.
-
-// newWorkflowEnv returns an environment for workflows that logs to a handler.
-func newWorkflowEnv(log slog.Handler) *testsuite.TestWorkflowEnvironment {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(log)))
-	return suite.NewTestWorkflowEnvironment().SetTestTimeout(time.Minute).
-		SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
-}
 
 // newActivityEnv returns an environment for activities.
 func newActivityEnv() *testsuite.TestActivityEnvironment {

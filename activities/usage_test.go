@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/control/budget"
+	"github.com/perdure/perdure/internal/temporaltest"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -39,7 +40,7 @@ func (f *fixture) runAgain(id, message string) agui.Event {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	env := newWorkflowEnv(slog.DiscardHandler)
+	env := temporaltest.NewEnvironment(slog.DiscardHandler)
 	env.SetDataConverter(runs.DataConverter())
 	workflows.Register(env, nil)
 	f.acts.Register(env)

@@ -11,6 +11,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/agents/pipeline"
@@ -427,6 +428,7 @@ func TestStepDeadlineEndsInterruptsOfBranches(t *testing.T) {
 func TestSuspendingBranchIsCancelled(t *testing.T) {
 	t.Parallel()
 	fixture := setupBranches(t, 3)
+	fixture.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the activity of the branch does not end before it
 	fixture.branches.Deadline = fixture.env.Now().Add(time.Hour + 100*time.Millisecond) // branch 0 is busy for an hour
 	cancelled := make(chan struct{})
 	fixture.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { close(cancelled) })

@@ -4,20 +4,15 @@ import (
 	"context"
 	"log/slog"
 	"testing"
-	"time"
 
-	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
+
+	"github.com/perdure/perdure/internal/temporaltest"
 )
 
-// newEnvironment returns a test environment for busy machines. It accepts workflows that get no processor
-// for a second, and tests in which nothing happens for three seconds.
+// newEnvironment returns an environment that checks the transitions of runs.
 func newEnvironment(t testing.TB) *testsuite.TestWorkflowEnvironment {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(transitions{slog.DiscardHandler, t})))
-	return suite.NewTestWorkflowEnvironment().SetTestTimeout(time.Minute).
-		SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+	return temporaltest.NewEnvironment(transitions{slog.DiscardHandler, t})
 }
 
 // transitions fails the test when a run takes a transition that the table of phases does not have.

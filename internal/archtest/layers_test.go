@@ -74,6 +74,7 @@ var layers = []layer{
 		"runs", "agui", "agents", "agents/pipeline", "go.temporal.io/api/...",
 		"go.temporal.io/sdk/workflow", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter", "go.temporal.io/sdk/worker",
 	}},
+	{"internal/temporaltest", []string{"go.temporal.io/sdk/..."}},
 	{"workflows/replaytest", []string{"workflows", "runs", "agents", "go.temporal.io/sdk/..."}},
 	{"activities/prompt", []string{"agents", "agui", "llm", "tools", "stream/snapshot"}},
 	{"activities/narration", []string{"activities/prompt", "agents", "agents/catalog", "agui", "llm", "runs", "stream", "tools", "go.temporal.io/sdk/activity"}},

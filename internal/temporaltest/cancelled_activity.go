@@ -1,4 +1,4 @@
-package workflows_test
+package temporaltest
 
 import (
 	"go.temporal.io/sdk/interceptor"
