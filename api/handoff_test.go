@@ -109,7 +109,7 @@ func TestHandoffOfTerminatedRun(t *testing.T) {
 		return enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 	}
 	node.postToAgent("a", "t", "r1")
-	node.awaitList("?agent=b&status=idle", "t idle")
+	node.awaitList("?agent=b&status=failed", "t failed")
 }
 
 // TestCapabilitiesListHandoffs: an agent's capabilities declare its handoffs, and list target

@@ -212,7 +212,7 @@ func TestListThreads(t *testing.T) {
 		_, _, err := node.log.Seal(node.ctx(), node.begin(in, "e"), end)
 		return err
 	}
-	node.postMessage("t5", "r")
+	node.postMessage("t25", "r")
 	node.temporal.start = func(in runs.Input) error { node.interrupts(node.begin(in, "e")); return nil }
 	node.postMessage("t3", "r")
 	node.temporal.start = func(in runs.Input) error {
@@ -245,16 +245,16 @@ func TestListThreads(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"?retrying=true":                     "t4 running",
-		"?retrying=false":                    "t4 running, t3 waiting, t5 idle, t2 idle, t1 idle",
-		"":                                   "t4 running, t3 waiting, t5 idle, t2 idle, t1 idle",
+		"?retrying=false":                    "t4 running, t3 waiting, t25 idle, t2 idle, t1 idle",
+		"":                                   "t4 running, t3 waiting, t25 idle, t2 idle, t1 idle",
 		"?agent=b":                           "t4 running",
-		"?status=idle":                       "t5 idle, t2 idle, t1 idle",
+		"?status=idle":                       "t25 idle, t2 idle, t1 idle",
 		"?status=failed":                     "",
-		"?minCost=0":                         "t5 idle",
-		"?minCost=0.25&maxCost=0.3":          "t5 idle",
+		"?minCost=0":                         "t25 idle",
+		"?minCost=0.25&maxCost=0.3":          "t25 idle",
 		"?minCost=0.26":                      "",
 		"?status=waiting&agent=c":            "",
-		"?updatedAfter=2000-01-01T00:00:00Z": "t4 running, t3 waiting, t5 idle, t2 idle, t1 idle",
+		"?updatedAfter=2000-01-01T00:00:00Z": "t4 running, t3 waiting, t25 idle, t2 idle, t1 idle",
 		"?updatedBefore=2000-01-01T00:00:00%2B02:00": "",
 	} {
 		node.awaitList(query, want)
