@@ -56,25 +56,6 @@ export function useClient(): PerdureClient {
   return client;
 }
 
-/** Requests JSON from a route that PerdureClient has no method for. Rejects with a ProblemError. */
-export async function requestJSON<Answer>(path: string, init: RequestInit = {}): Promise<Answer> {
-  const headers = new Headers(init.headers);
-  if (credentials.token !== undefined) headers.set("Authorization", `Bearer ${credentials.token}`);
-  if (init.body !== undefined && !headers.has("Content-Type")) headers.set("Content-Type", "application/json");
-  const response = await fetch(apiURL + path, { ...init, headers });
-  const text = await response.text();
-  if (response.ok) return (text === "" ? undefined : JSON.parse(text)) as Answer;
-  let problem: Record<string, unknown> = {};
-  try {
-    problem = JSON.parse(text) as Record<string, unknown>;
-  } catch {
-    // an answer of a proxy
-  }
-  const error = new ProblemError({ code: `http_${response.status}`, ...problem, status: response.status });
-  refuse(error);
-  throw error;
-}
-
 /** Gives the page its client, and asks for credentials where the API needs them. */
 export function SessionProvider({ children }: { children: ReactNode }) {
   const token = useSyncExternalStore(subscribe, () => credentials.token);

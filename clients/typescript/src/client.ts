@@ -306,19 +306,19 @@ export class PerdureClient {
     return items;
   }
 
-  /** Returns an agent. */
-  agent(name: string, options: CommandOptions = {}): Promise<schemas.Agent> {
-    return this.get(agentURL(this.baseUrl, name), options);
+  /** Returns an agent: its current revision, or another one or a draft. */
+  agent(name: string, query: Filter<"showAgent"> = {}, options: CommandOptions = {}): Promise<schemas.Agent> {
+    return this.get(withQuery(agentURL(this.baseUrl, name), query), options);
   }
 
   /**
    * Publishes a definition: YAML as a string, or an object. With `replaces`, only if that revision is current; `null` = only
    * if the agent does not exist. `note` says something about the change. Needs the role of administrators.
    */
-  publishAgent(name: string, definition: string | object, options: CommandOptions & { replaces?: string | null; note?: string } = {}): Promise<schemas.Agent> {
-    const { replaces, note, ...rest } = options;
+  publishAgent(name: string, definition: string | object, options: CommandOptions & Filter<"putAgent"> & { replaces?: string | null } = {}): Promise<schemas.Agent> {
+    const { replaces, note, scope, ...rest } = options;
     const precondition: Record<string, string> = replaces === null ? { "If-None-Match": "*" } : replaces === undefined ? {} : { "If-Match": `"${replaces}"` };
-    return this.request({ method: "PUT", url: withQuery(agentURL(this.baseUrl, name), { note }), body: definition, headers: precondition }, rest);
+    return this.request({ method: "PUT", url: withQuery(agentURL(this.baseUrl, name), { note, scope }), body: definition, headers: precondition }, rest);
   }
 
   /** Stores a definition as a draft, which never becomes current: `startRun` runs it by its revision. */
@@ -369,6 +369,11 @@ export class PerdureClient {
   /** Like `usage`, with whether the caller may read the usage of all tenants. */
   usageReport(query: Filter<"showUsage"> = {}, options: CommandOptions = {}): Promise<schemas.UsageReport> {
     return this.get(withQuery(`${this.baseUrl}/v1/usage`, query), options);
+  }
+
+  /** Returns what the caller's tenant, or another one, has of its quotas, and its rates. */
+  quotas(query: Filter<"showQuotas"> = {}, options: CommandOptions = {}): Promise<AnswerOf<"showQuotas">> {
+    return this.get(withQuery(`${this.baseUrl}/v1/quotas`, query), options);
   }
 
   // Schedules

@@ -43,6 +43,7 @@ export type Revision = Schemas["Revision"];
 export type System = Schemas["System"];
 /** What the runs of a group have used. */
 export type UsageItem = Schemas["UsageItem"];
+/** What the runs of a period have used. */
 export type UsageReport = Schemas["UsageReport"];
 /** A place in a run where a fork may begin. */
 export type ForkPoint = Schemas["ForkPoint"];

@@ -148,12 +148,20 @@ for (const [transport, options] of Object.entries(allTransports)) {
       await assert.rejects(client.createSchedule({ ...spec, cron: ["never"] }), { code: "invalid_schedule" });
     });
 
+    test("reads the quotas of the tenant", async () => {
+      const { tenant, quotas } = await client.quotas();
+      assert.equal(tenant, "default");
+      assert.ok(quotas.some(({ quota, used }) => quota === "threads" && used > 0));
+      assert.equal((await client.quotas({ tenant: "acme" })).tenant, "acme");
+    });
+
     test("publishes an agent, and reads its revisions", async () => {
       const definition = (description: string) => `name: greeter\nmodel: scripted/demo\ndescription: ${description}\n`;
       const first = await client.publishAgent("greeter", definition("one"), { replaces: null });
       await assert.rejects(client.publishAgent("greeter", definition("two"), { replaces: null }), { code: "revision_mismatch" });
-      const second = await client.publishAgent("greeter", definition("two"), { replaces: first.revision });
+      const second = await client.publishAgent("greeter", definition("two"), { replaces: first.revision, scope: "platform", note: "shorter" });
       assert.equal((await client.agent("greeter")).revision, second.revision);
+      assert.equal((await client.agent("greeter", { revision: first.revision })).description, "one");
       assert.ok((await client.agents()).some(({ name }) => name === "greeter"));
       const revisions = await all(client.revisions("greeter", { limit: 1 }));
       assert.deepEqual(revisions.map(({ revision }) => revision), [second.revision, first.revision]);

@@ -8,7 +8,7 @@ import { Field } from "../../components/field";
 import { Loading } from "../../components/page";
 import { Problem } from "../../components/problem";
 import type { Mark } from "../../components/yaml_editor";
-import { requestJSON } from "../../session";
+import { useClient } from "../../session";
 import styles from "./definition.module.css";
 import type { Draft } from "./draft";
 import { shortRevision, useAgent, useDefinition } from "./queries";
@@ -31,6 +31,7 @@ export interface PublishDialogProps {
 
 /** Asks for a note, shows what changes against the current revision, and publishes. */
 export function PublishDialog({ agent: { name, scope }, draft, note: first = "", onClose, onPublished, onRefused }: PublishDialogProps) {
+  const client = useClient();
   const { data: agent, refetch } = useAgent(name);
   const queries = useQueryClient();
   const [note, setNote] = useState(first);
@@ -39,7 +40,7 @@ export function PublishDialog({ agent: { name, scope }, draft, note: first = "",
   const { data: current, error } = useDefinition(name, agent?.revision);
   const isOutdated = agent !== undefined && agent.revision !== compared;
   const publish = useMutation({
-    mutationFn: () => publishDefinition(name, scope, draft.text, compared, note),
+    mutationFn: () => client.publishAgent(name, draft.text, { scope, replaces: compared, note: note.trim() || undefined }),
     onSuccess: async (published) => {
       announce(`Published revision ${shortRevision(published.revision)}`);
       onPublished();
@@ -83,11 +84,4 @@ function Conflict({ base, current }: { base: string; current: string }) {
       <p>Your text began from <code>{shortRevision(base)}</code>, and <code>{shortRevision(current)}</code> is current. Nothing that you typed is lost. The comparison shows what your text would change in the current revision, and undo of it.</p>
     </div>
   );
-}
-
-function publishDefinition(name: string, scope: string, text: string, replaces: string, note: string): Promise<Agent> {
-  const query = new URLSearchParams({ scope, ...(note.trim() !== "" && { note: note.trim() }) });
-  return requestJSON<Agent>(`/v1/agents/${encodeURIComponent(name)}?${query}`, {
-    method: "PUT", body: text, headers: { "Content-Type": "application/yaml", "If-Match": `"${replaces}"` },
-  });
 }

@@ -13,6 +13,6 @@ export type AgentDetails = Omit<Agent, "capabilities"> & { capabilities: Capabil
 /** Returns an agent, or undefined until it is loaded. */
 export function useAgent(name: string): AgentDetails | undefined {
   const client = useClient();
-  const { data } = useQuery({ queryKey: ["agent", name], queryFn: ({ signal }) => client.agent(name, { signal }), staleTime: 60_000 });
+  const { data } = useQuery({ queryKey: ["agent", name], queryFn: ({ signal }) => client.agent(name, {}, { signal }), staleTime: 60_000 });
   return data as AgentDetails | undefined;
 }

@@ -1,4 +1,3 @@
-import type { Agent } from "@perdure/client";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation, useSearchParams } from "wouter";
@@ -7,7 +6,7 @@ import PipelineGraph from "../../components/pipeline_graph";
 import type { PipelineSpan } from "../../components/pipeline_states";
 import { Problem } from "../../components/problem";
 import { paths } from "../../paths";
-import { requestJSON, useClient } from "../../session";
+import { useClient } from "../../session";
 
 /** What the graph needs of the trace of a run. */
 export interface TracedRun {
@@ -68,9 +67,10 @@ function useEarlierRuns(thread: string, { continues }: TracedRun) {
 
 /** The steps of the revision with which the run began; they never change. */
 function useSteps({ agent, revision }: TracedRun) {
+  const client = useClient();
   return useQuery({
     queryKey: ["agents", agent, "steps", revision],
-    queryFn: async () => (await requestJSON<Agent>(`/v1/agents/${encodeURIComponent(agent)}${revision === undefined ? "" : `?revision=${encodeURIComponent(revision)}`}`)).steps ?? [],
+    queryFn: async () => (await client.agent(agent, { revision })).steps ?? [],
     staleTime: Infinity,
   });
 }

@@ -1,21 +1,12 @@
+import type { PerdureClient } from "@perdure/client";
 import { useQuery } from "@tanstack/react-query";
 import { Problem } from "../../components/problem";
 import { bytesText } from "../../components/size";
 import { type Column, Table } from "../../components/table";
-import { requestJSON } from "../../session";
+import { useClient } from "../../session";
 import styles from "./system.module.css";
 
-interface Quota {
-  quota: string;
-  used: number;
-  limit?: number;
-}
-
-interface QuotasAnswer {
-  tenant: string;
-  quotas: Quota[];
-  rates: { rate: string; perSecond?: number }[];
-}
+type Quota = Awaited<ReturnType<PerdureClient["quotas"]>>["quotas"][number];
 
 const text = (quota: string, value: number) => (/bytes$/i.test(quota) ? bytesText(value) : value.toLocaleString());
 
@@ -31,7 +22,8 @@ const columns: Column<Quota>[] = [
 
 /** What the caller's tenant has of its quotas, and its rates. */
 export function Quotas() {
-  const found = useQuery({ queryKey: ["quotas"], queryFn: () => requestJSON<QuotasAnswer>("/v1/quotas"), refetchInterval: 5_000 });
+  const client = useClient();
+  const found = useQuery({ queryKey: ["quotas"], queryFn: () => client.quotas(), refetchInterval: 5_000 });
   return (
     <section className={styles.stack} aria-labelledby="quotas">
       <h2 id="quotas">Quotas{found.data && ` of the tenant ${found.data.tenant}`}</h2>
