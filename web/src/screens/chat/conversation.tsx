@@ -1,6 +1,6 @@
 import type { ContentPart, Thread } from "@perdure/client";
 import { textOf } from "@perdure/client";
-import { type OpenInterrupt, type PendingToolCall, type RunSnapshot, type ThreadHook, useThread } from "@perdure/client/react";
+import { type RunSnapshot, type ThreadHook, useThread } from "@perdure/client/react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 import { Link } from "wouter";
@@ -43,7 +43,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   const field = useRef<HTMLTextAreaElement>(null);
   const [panel, setPanel] = usePanel();
   const [revision, resetRevision] = useRevision();
-  const value = useConversationValue(store, interrupts, toolCalls, run);
+  const value = useConversationValue(thread);
   const current = summary?.agent ?? agent;
   const status = statusOf(run, summary);
   const details = useAgent(current);
@@ -84,7 +84,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   );
 }
 
-function useConversationValue(store: ConversationValue["store"], interrupts: readonly OpenInterrupt[], toolCalls: readonly PendingToolCall[], run: RunSnapshot): ConversationValue {
+function useConversationValue({ store, interrupts, toolCalls, pending, run }: ThreadHook<unknown>): ConversationValue {
   const isRunning = run.status === "running";
   return useMemo(
     () => ({
@@ -93,8 +93,9 @@ function useConversationValue(store: ConversationValue["store"], interrupts: rea
       firstInterrupt: interrupts[0]?.id,
       interrupts: new Map(interrupts.flatMap((interrupt) => (interrupt.toolCallId === undefined ? [] : [[interrupt.toolCallId, interrupt] as const]))),
       toolCalls: new Map(toolCalls.map((call) => [call.toolCallId, call])),
+      pending: new Map(pending.map((message) => [message.messageId, message])),
     }),
-    [store, interrupts, toolCalls, isRunning],
+    [store, interrupts, toolCalls, pending, isRunning],
   );
 }
 
