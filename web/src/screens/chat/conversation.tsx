@@ -54,7 +54,12 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
     { keys: "m", label: "Write a message", run: () => field.current?.focus() },
     { keys: "\\", label: "Show or hide the panel", run: () => setPanel(panel === "off" ? "state" : "off") },
   ]);
-  const send = useCallback((content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { ...runInput(revision), forwardedProps: { perdure: { onBusy } } }), [store, revision]);
+  // A thread that waits for decisions takes no other input than one for its queue.
+  const isUndecided = run.status === "waiting" && interrupts.length > 0;
+  const send = useCallback(
+    (content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { ...runInput(revision), forwardedProps: { perdure: { onBusy: isUndecided ? "enqueue" : onBusy } } }),
+    [store, revision, isUndecided],
+  );
   const stop = useCallback(() => store.cancel(), [store]);
   return (
     <ConversationProvider value={value}>
@@ -72,7 +77,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
               <div>
                 <StatusLine thread={thread} status={status} agent={current} />
                 <RevisionNote agent={current} revision={revision} onReset={resetRevision} />
-                <Composer draft={threadId} field={field} placeholder={`Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
+                <Composer draft={threadId} field={field} placeholder={isUndecided ? `Message ${current}, to be answered after the decision` : `Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
                   onSend={send} onStop={stop} />
               </div>
             </div>
@@ -90,6 +95,7 @@ function useConversationValue({ store, interrupts, toolCalls, pending, run }: Th
     () => ({
       store,
       isRunning,
+      isUndecided: !isRunning && interrupts.length > 0,
       firstInterrupt: interrupts[0]?.id,
       interrupts: new Map(interrupts.flatMap((interrupt) => (interrupt.toolCallId === undefined ? [] : [[interrupt.toolCallId, interrupt] as const]))),
       toolCalls: new Map(toolCalls.map((call) => [call.toolCallId, call])),

@@ -12,6 +12,8 @@ export interface ConversationValue {
   pending: ReadonlyMap<string, PendingMessage>;
   /** Whether a run is active. */
   isRunning: boolean;
+  /** Whether the thread waits for decisions before it can answer other messages. */
+  isUndecided: boolean;
   /** The interrupt that the keys a, e and r decide. */
   firstInterrupt: string | undefined;
 }

@@ -9,8 +9,8 @@ import styles from "./user_message.module.css";
 
 /** Tells for what a message waits, and cancels it if that is possible. */
 export function PendingNote({ pending }: { pending: PendingMessage }) {
-  const { store } = useConversation();
-  const text = textOf(pending);
+  const { store, isUndecided } = useConversation();
+  const text = textOf(pending, isUndecided);
   const cancel = useMutation({ mutationFn: () => store.cancelPending(pending.messageId) });
   useEffect(() => announce(text), [text]);
   const canCancel = pending.kind === "queued" && !pending.isCancelled;
@@ -22,7 +22,8 @@ export function PendingNote({ pending }: { pending: PendingMessage }) {
   );
 }
 
-function textOf({ kind, isCancelled }: PendingMessage): string {
+function textOf({ kind, isCancelled }: PendingMessage, isUndecided: boolean): string {
   if (isCancelled) return "This message will not be answered.";
-  return kind === "queued" ? "Waits for its turn: it is answered after the active run." : "Waits for the next step of the run.";
+  if (kind === "steering") return "Waits for the next step of the run.";
+  return `Waits for its turn: it is answered after the ${isUndecided ? "decision" : "active run"}.`;
 }

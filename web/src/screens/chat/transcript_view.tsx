@@ -47,12 +47,13 @@ export function TranscriptView({ thread, entries, agent, revision, summary, star
   const active = entries.findLast(({ key }) => !pending.has(key));
   const last = entries.findLast(({ key, kind }) => kind === "user" && !pending.has(key));
   const isRunning = run.status === "running";
+  const canChange = !isRunning && thread.interrupts.length === 0;
   const cancelEditing = (id: string) => {
     setEditing(undefined);
     focusEditButton(id);
   };
   return (
-    <EditingProvider value={isRunning ? undefined : setEditing}>
+    <EditingProvider value={canChange ? setEditing : undefined}>
       <div className={styles.frame}>
         <div ref={end.scroller} className={styles.scroller} role="region" aria-label="Conversation" tabIndex={0}>
           <div ref={end.content} className={styles.column}>
@@ -72,7 +73,7 @@ export function TranscriptView({ thread, entries, agent, revision, summary, star
             {run.error && !isRunning && <RunFailure thread={thread} />}
             {startError !== undefined && <Problem error={startError} />}
             {changes.error && <Problem error={changes.error} />}
-            {!isRunning && editing === undefined && last?.kind === "user" && <LastMessage message={last.message} changes={changes} onEdit={() => setEditing(last.key)} />}
+            {canChange && editing === undefined && last?.kind === "user" && <LastMessage message={last.message} changes={changes} onEdit={() => setEditing(last.key)} />}
           </div>
         </div>
         {!end.isAtEnd && <div className={styles.jump}><Button onPress={end.jump}><DownIcon /> Jump to the end</Button></div>}
