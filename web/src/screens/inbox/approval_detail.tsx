@@ -99,7 +99,7 @@ function Heading({ approval, isOpen }: { approval: Approval; isOpen: boolean }) 
   return (
     <header className={styles.heading}>
       <p className={styles.meta}>
-        {isOpen || last === undefined ? <Status value={isOpen ? "open" : "expired"} /> : <Status value={decidedStatus(last.decision)} text={decidedText(last.decision)} />}
+        {isOpen || last === undefined ? <Status value={isOpen ? "open" : "decided"} /> : <Status value={decidedStatus(last.decision)} text={decidedText(last.decision)} />}
         <span>{safeText(approval.agent)}</span>
         <Time at={approval.requestedAt} />
         {isOpen && approval.escalatesAt !== undefined && <Countdown to={approval.escalatesAt} event="escalates" />}

@@ -102,7 +102,7 @@ function Marks({ approval, mark }: { approval: Approval; mark: string | undefine
 
 function Outcome({ approval }: { approval: Approval }) {
   const last = approval.decisions.at(-1);
-  if (last === undefined) return <Status value={approval.status ?? "open"} />;
+  if (last === undefined) return <Status value={approval.status ?? "decided"} />;
   const by = last.by === undefined || last.decision === "expire" ? "" : ` by ${safeText(personText(last.by))}`;
   return <Status value={decidedStatus(last.decision)} text={decidedText(last.decision) + by} />;
 }
