@@ -47,13 +47,13 @@ turns: [{steps: [{say: I let somebody count., calls: [{tool: stepper, arguments:
 `
 
 // lastNumber is the last number that the agent stepper counts to.
-const lastNumber = "n149"
+const lastNumber = "n299"
 
 // TestConversation: one process serves conversations with the agents of staff, concurrently.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	var numbers strings.Builder
-	for i := range 150 {
+	for i := range 300 {
 		fmt.Fprintf(&numbers, "n%d ", i)
 	}
 	p := kit.SetupWith(t, fmt.Sprintf(staff, numbers.String()))

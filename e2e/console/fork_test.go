@@ -19,6 +19,7 @@ func wantSame(t *testing.T, what string, got, want []string) {
 // focusBack moves the focus back from the field of the message to a button, with the keyboard alone.
 func focusBack(t *testing.T, tab *kit.Tab, button string) {
 	t.Helper()
+	tab.Await("role=group[name='Last message']", "") // the run has ended
 	tab.Press("m")
 	for range 12 {
 		tab.Press("Shift+Tab")

@@ -7,7 +7,8 @@ import (
 )
 
 // testSubagents: while a subagent of a subagent writes, the page shows its words in the calls of
-// both, and a tree of their states. A reload continues in the middle.
+// both, and a tree of their states. After a reload, the calls of those that have finished are closed,
+// and still have their words.
 func testSubagents(t *testing.T, p *kit.Perdure) {
 	const (
 		middle  = "[role=group][aria-label='Work of middle']"
@@ -25,9 +26,7 @@ func testSubagents(t *testing.T, p *kit.Perdure) {
 	}
 	tab.Click("role=tab[name=/^Subagents/]")
 	tab.Await(tree+" [class*=nested]:has-text('stepper') [data-status=running]", "running")
-	tab.WantAccessible()
 	tab.Reload()
-	tab.Await(stepper+" [data-kind=text]", lastNumber)
 	tab.Await("[data-kind=text]", "All is done.")
 	tab.Await(tree+" [class*=nested]:has-text('stepper') [data-status=finished]", "finished")
 	// The calls of subagents that have finished are closed, and open by keyboard.
@@ -35,5 +34,7 @@ func testSubagents(t *testing.T, p *kit.Perdure) {
 	tab.Click(tree + " >> role=button[name='middle']")
 	tab.Press("Enter")
 	tab.Await(middle, "The middle is done.")
-	tab.Await(middle+" [data-kind=call]", "stepper")
+	tab.Click(middle + " [data-kind=call] summary")
+	tab.Await(stepper+" [data-kind=text]", lastNumber)
+	tab.WantAccessible()
 }

@@ -122,8 +122,7 @@ for (const [transport, options] of Object.entries(allTransports)) {
       const active = await store.send("Go!");
       await when(store, ({ run }) => run.status === "running");
       await store.pause();
-      await store.send("Hurry!", busy("steer"));
-      const queued = await store.send("Go again!", busy("enqueue"));
+      const [, queued] = await Promise.all([store.send("Hurry!", busy("steer")), store.send("Go again!", busy("enqueue"))]);
       const { pending, messages } = await when(store, (snapshot) => snapshot.pending.length === 2);
       assert.deepEqual(pending.map(({ kind, runId, isCancelled }) => [kind, runId, isCancelled]), [["steering", active, false], ["queued", queued, false]]);
       assert.deepEqual(pending.map(({ messageId }) => messageId), messages.slice(-2).map(({ id }) => id));

@@ -154,7 +154,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     return this.options.threadId;
   }
 
-  /** Sends a user message and starts a run. Resolves with the ID of the run when it is durable. */
+  /** Sends a user message, after those that are being sent, and starts a run. Resolves with the ID of the run when it is durable. */
   send(content: string | ContentPart[], options: SendOptions = {}): Promise<string> {
     return this.start({ id: newID(), role: "user", content } as Message, options);
   }
@@ -358,7 +358,9 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   private start(message: Message, { forwardedProps, revision, runId = newID(), ...options }: SendOptions): Promise<string> {
     const { agent, threadId, tools = [], context = [] } = this.options;
     const props = { ...this.options.forwardedProps, ...forwardedProps };
+    const previous = this.starting;
     const started = this.outgo(message, async () => {
+      await previous?.catch(() => {}); // messages arrive in the order in which they were sent
       const input = { threadId, runId, messages: [message], tools, context, forwardedProps: props, ...options };
       const run = await this.client.startRun(agent, input, { waitFor: this.acknowledged, revision });
       this.accepted.set(message.id, { messageId: message.id, kind: run === runId ? "queued" : "steering", runId: run, isCancelled: false });
