@@ -11,11 +11,12 @@ const credentials = {
   token: sessionStorage.getItem(storageKey) ?? undefined,
   isMissing: settings.auth === "token" && sessionStorage.getItem(storageKey) === null,
   hasEnded: false,
+  wasAccepted: false,
   listeners: new Set<() => void>(),
 };
 
 function change(next: { token?: string | undefined; isMissing: boolean; hasEnded?: boolean }): void {
-  Object.assign(credentials, { hasEnded: false, ...next });
+  Object.assign(credentials, { hasEnded: false, wasAccepted: false, ...next });
   if (credentials.token === undefined) sessionStorage.removeItem(storageKey);
   else sessionStorage.setItem(storageKey, credentials.token);
   for (const listener of credentials.listeners) listener();
@@ -38,11 +39,11 @@ export async function signOut(): Promise<void> {
 function refuse(error: unknown): void {
   // Several requests may be refused at once.
   if (!(error instanceof ProblemError) || error.status !== 401 || credentials.isMissing) return;
-  change({ token: undefined, isMissing: true, hasEnded: credentials.token !== undefined || error.code === "session_ended" });
+  change({ token: undefined, isMissing: true, hasEnded: credentials.wasAccepted || credentials.token !== undefined || error.code === "session_ended" });
 }
 
 const queries = new QueryClient({
-  queryCache: new QueryCache({ onError: refuse }),
+  queryCache: new QueryCache({ onError: refuse, onSuccess: () => void (credentials.wasAccepted = true) }),
   mutationCache: new MutationCache({ onError: refuse }),
   // The client repeats requests itself.
   defaultOptions: { queries: { retry: false, staleTime: 5_000, refetchOnWindowFocus: true }, mutations: { retry: false } },
