@@ -63,6 +63,10 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 		expires := c.Expires.UTC()
 		a.ExpiresAt = &expires
 	}
+	if escalates := c.EscalatesAt(in.OpenedAt); !escalates.IsZero() {
+		at := escalates.UTC()
+		a.EscalatesAt = &at
+	}
 	var err error
 	if c.Question != nil {
 		err = ic.addQuestion(ctx, c, a)

@@ -125,14 +125,14 @@ func TestRepeatedNotification(t *testing.T) {
 	t.Parallel()
 	fixture := setupNotifications(t, webhook.Hook{Name: "all"}, webhook.Hook{Name: "decided", Events: []inbox.EventType{inbox.Decided}}, webhook.Hook{Name: "others", Agents: []string{"b"}})
 	c := &fixture.waits.Items[0]
-	c.Expires, c.Approval.Quorum = interruptMetadata.Add(24*time.Hour), 2
+	c.Expires, c.Approval.Quorum, c.Approval.Escalate = interruptMetadata.Add(24*time.Hour), 2, []time.Duration{time.Hour}
 	for range 2 {
 		fixture.notify(runs.EventOpened, 0)
 	}
-	expires := c.Expires
+	expires, escalates := c.Expires, interruptMetadata.Add(time.Hour)
 	want := inbox.Approval{
 		ID: run.Identify("int", c.ID), ThreadID: "t1", RunID: "r1", Agent: "a", ToolCallID: c.ID, ToolName: "add", Reason: "tool_call", Args: json.RawMessage(`{"a":1,"b":2}`),
-		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Voting: inbox.Voting{Approvers: []string{"role:finance"}, Quorum: 2, Decisions: []inbox.Decision{}, Tallies: []inbox.Tally{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}}},
+		ArgsDigest: c.Approval.ArgsDigest, Message: "May add be called?", RequestedAt: interruptMetadata, ExpiresAt: &expires, Voting: inbox.Voting{Approvers: []string{"role:finance"}, Quorum: 2, EscalatesAt: &escalates, Decisions: []inbox.Decision{}, Tallies: []inbox.Tally{{ArgsDigest: c.Approval.ArgsDigest, Decision: "approve", Missing: 2}}},
 	}
 	if diff := cmp.Diff([]inbox.Approval{want}, fixture.pending()); diff != "" {
 		t.Errorf("inbox (-want +got):\n%s", diff)
@@ -146,6 +146,7 @@ func TestRepeatedNotification(t *testing.T) {
 	mustEqual(t, "number of votes in the inbox", len(voted.Decisions), 1)
 	wantEqual(t, "voter in the inbox", voted.Decisions[0].By, "alice")
 	wantEqual(t, "channel of the vote in the inbox", voted.Decisions[0].Channel, "http")
+	wantEqual(t, "the inbox has a next escalation", voted.EscalatesAt != nil, false)
 	wantEqual(t, "approvers in the inbox", voted.Approvers, []string{"role:finance", "alice"})
 	last := fixture.propose("bob", "link", "approve", "fine")
 	c.Decision = &last

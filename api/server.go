@@ -396,9 +396,7 @@ func (s *Server) routes() *gin.Engine {
 	r.GET(readinessPath, s.Handle(s.ready))
 	r.GET(keysPath, s.countStream, s.Handle(s.showKeys))
 	r.GET(openAPIPath, s.countStream, s.Handle(s.showOpenAPI))
-	if s.Sessions != nil {
-		signIn.Register(r)
-	}
+	signIn.Register(r)
 	r.GET("/v1/quotas", s.labelRequest, s.Handle(s.showQuotas)) // counts as no stream: a tenant without places sees why
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).

@@ -18,6 +18,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/oidc"
 	"github.com/perdure/perdure/internal/auth/sessions"
 )
@@ -138,6 +139,19 @@ func TestSignInAndSignOut(t *testing.T) {
 	n.do(http.MethodGet, "/auth/session", "", "Cookie", cookie).wantRefusal(t, "after sign-out", http.StatusUnauthorized, "session_ended", "")
 	a = n.do(http.MethodPost, "/auth/logout", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate")
 	wantEqual(t, "repeated sign-out with a form", fmt.Sprint(a.status, " ", a.header.Get("Location")), "303 http://127.0.0.1/")
+}
+
+// TestCallerWithoutSessions: an API without sign-in also tells a caller who it is.
+func TestCallerWithoutSessions(t *testing.T) {
+	t.Parallel()
+	n := setup(t, func(c *api.Config) {
+		c.Auth = authenticatorFunc(func(*http.Request) (auth.Identity, error) {
+			return auth.Identity{Principal: auth.Principal{Tenant: "shop", Subject: "ann"}}, nil
+		})
+	})
+	a := n.do(http.MethodGet, "/auth/session", "")
+	wantEqual(t, "caller", fmt.Sprint(a.status, " ", a.body), `200 {"tenant":"shop","subject":"ann","roles":[]}`)
+	n.do(http.MethodPost, "/auth/logout", "").wantStatus(t, "sign-out", http.StatusNotFound)
 }
 
 // TestFailedSignInIsAPage: a user sees why the sign-in has failed, and can try again. Other clients

@@ -25,6 +25,8 @@ type Approval struct {
 	RequestedAt   time.Time       `json:"requestedAt"`
 	// ExpiresAt is zero if the time is unlimited.
 	ExpiresAt time.Time `json:"expiresAt"`
+	// EscalatesAt is when the next escalation step adds approvers; zero if none is left.
+	EscalatesAt time.Time `json:"escalatesAt"`
 	// Step is the path of the pipeline step that waits; "" = no step.
 	Step string `json:"step"`
 	Voting

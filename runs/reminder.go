@@ -14,18 +14,24 @@ func (s *Interrupts) NextTime() time.Time {
 		if item.Decision != nil || !item.AsksPeople() {
 			continue
 		}
-		next = Earlier(next, item.Expires)
+		next = Earlier(Earlier(next, item.Expires), item.EscalatesAt(s.OpenedAt))
 		if item.Approval == nil {
 			continue
-		}
-		if item.Escalations < len(item.Approval.Escalate) {
-			next = Earlier(next, item.Since(s.OpenedAt).Add(item.Approval.Escalate[item.Escalations]))
 		}
 		if item.Approval.Remind > 0 && item.Reminded < MaxReminders {
 			next = Earlier(next, item.Since(s.OpenedAt).Add(time.Duration(item.Reminded+1)*item.Approval.Remind))
 		}
 	}
 	return next
+}
+
+// EscalatesAt returns when the approval escalates next; zero = never. openedAt is when the interrupts
+// of the run were announced.
+func (i *Interrupt) EscalatesAt(openedAt time.Time) time.Time {
+	if i.Decision != nil || i.Approval == nil || i.Escalations >= len(i.Approval.Escalate) {
+		return time.Time{}
+	}
+	return i.Since(openedAt).Add(i.Approval.Escalate[i.Escalations])
 }
 
 // ApplyTime expires calls, escalates them, and reminds approvers, as of now. Events that were

@@ -29,9 +29,10 @@ func IsPublic(path string) bool {
 	return slices.Contains([]string{sessions.LoginPath, sessions.CallbackPath, logoutPath, logoutHookPath}, path)
 }
 
-// Routes serves the routes. Both fields are required. It is safe for concurrent use.
+// Routes serves the routes. It is safe for concurrent use.
 type Routes struct {
 	problem.Writer
+	// Sessions has the sessions; nil = users do not sign in here, and only Register may be called.
 	Sessions *sessions.Sessions
 }
 
@@ -180,7 +181,7 @@ func (r *Routes) session(c *gin.Context) error {
 	if answer.Roles == nil {
 		answer.Roles = []string{}
 	}
-	if c.GetHeader("Authorization") == "" {
+	if r.Sessions != nil && c.GetHeader("Authorization") == "" {
 		details, err := r.Sessions.Describe(c.Request)
 		if err != nil {
 			return err

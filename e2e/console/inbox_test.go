@@ -1,127 +1,19 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// desk is an agent whose calculations people of finance approve.
-const desk = `
-name: desk
-model: scripted/desk
-tools: [calculate, ask_user]
-approvals:
-  - {tools: [calculate], approvers: [role:finance], expires: 2h}
----
-kind: script
-name: desk
-turns:
-  - when: Ask me
-    steps: [{calls: [{tool: ask_user, arguments: {question: "Which color?"}}]}, {say: "{ask_user}"}]
-  - when: Work out (?P<sum>\S+)
-    steps: [{calls: [{tool: calculate, arguments: {expression: "{sum}"}}]}, {say: "It is {calculate}."}]
-`
-
-// office is a process with the agent desk. Its users are ada, who starts runs, and alice and bob of
-// finance. Only bob, who is an administrator too, may read the threads.
-type office struct {
-	*kit.Perdure
-	t *testing.T
-}
-
-func openOffice(t *testing.T) office {
-	t.Helper()
-	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
-	p.Agents = t.TempDir()
-	keys := filepath.Join(t.TempDir(), "keys.yaml")
-	listed := "keys:\n"
-	for subject, roles := range map[string]string{"ada": "", "alice": "finance", "bob": "finance, perdure-platform-admin"} {
-		listed += fmt.Sprintf("  - {key: %s, tenant: default, subject: %s, roles: [%s]}\n", keyOf(subject), subject, roles)
-	}
-	for file, text := range map[string]string{keys: listed, filepath.Join(p.Agents, "desk.yaml"): desk} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.Env = []string{"PERDURE_AUTH=apikey", "PERDURE_AUTH_KEYS=" + keys}
-	p.InspectAtEnd(t)
-	p.Start(t)
-	return office{p, t}
-}
-
-func keyOf(subject string) string { return "the-secret-key-of-" + subject }
-
-// request has ada ask the agent, and returns the path of the approval in the API, without /v1.
-func (o office) request(thread, prompt string) string {
-	o.t.Helper()
-	in := kit.NewInput(prompt)
-	in.ThreadID = thread
-	o.Threads.Add(thread)
-	//nolint:bodyclose // WantEvents closes it
-	events := kit.WantEvents(o.t, o.RequestAs(o.t, keyOf("ada"), http.MethodPost, "/v1/agents/desk/runs", in))
-	return "/threads/" + thread + "/approvals/" + kit.InterruptsOf(o.t, events)[0].ID
-}
-
-// decide decides an approval over the API.
-func (o office) decide(as, approval, decision string) {
-	o.t.Helper()
-	//nolint:bodyclose // RequestAs closes it
-	if resp := o.RequestAs(o.t, keyOf(as), http.MethodPost, "/v1"+approval, map[string]string{"decision": decision}); resp.StatusCode != http.StatusOK {
-		o.t.Fatalf("%s decides %s: %s, want %d", as, approval, resp.Status, http.StatusOK)
-	}
-}
-
-// wantDecision compares the decision in the audit of a thread.
-func (o office) wantDecision(approval, want string) {
-	o.t.Helper()
-	thread, _, _ := strings.Cut(approval, "/approvals/")
-	//nolint:bodyclose // RequestAs closes it
-	resp := o.RequestAs(o.t, keyOf("bob"), http.MethodGet, "/v1"+thread+"/approvals", nil)
-	var audit struct {
-		Items []struct {
-			Decisions []struct {
-				Decision string
-				Args     map[string]string
-				Reason   string
-			}
-		}
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&audit); err != nil || len(audit.Items) != 1 || len(audit.Items[0].Decisions) != 1 {
-		o.t.Fatalf("audit of %s: got %+v (%v), want one decision", thread, audit, err)
-	}
-	if d := audit.Items[0].Decisions[0]; fmt.Sprintf("%s %v %q", d.Decision, d.Args, d.Reason) != want {
-		o.t.Errorf("decision of %s = %+v, want %s", thread, d, want)
-	}
-}
-
-// page returns the path of an approval in the console.
-func page(approval string) string {
-	return "/console/inbox" + strings.Replace(strings.TrimPrefix(approval, "/threads"), "/approvals", "", 1)
-}
-
-// signIn opens a page of the console in a new profile, as a user.
-func (o office) signIn(as, path string) *kit.Tab {
-	o.t.Helper()
-	tab := kit.OpenTab(o.t, o.URL(path), "403 (Forbidden)") // for a thread that the user may not read
-	tab.Type("input[type=password]", keyOf(as))
-	tab.Press("Enter")
-	tab.Await("nav", "Inbox")
-	return tab
-}
-
 // TestInbox: alice decides three approvals by keys alone. Two people decide at once, one by one and
 // in bulk, and the second one sees who has decided what. A decided approval has its own page. A
 // notification opens its approval.
 func TestInbox(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t)
+	o := openOffices(t, "default")["default"]
 	approvals := make([]string, 7)
 	for i := range approvals {
 		approvals[i] = o.request(fmt.Sprint("thread-", i), fmt.Sprintf("Work out 1+%d", i))
@@ -177,7 +69,7 @@ func (o office) triage(tab *kit.Tab, approvals []string) {
 	}
 }
 
-// collide decides// collide decides what another person decides at the same time: while this person enters a reason,
+// collide decides what another person decides at the same time: while this person enters a reason,
 // and just before the decision arrives.
 func (o office) collide(tab *kit.Tab, approvals []string) {
 	t := o.t
@@ -204,7 +96,7 @@ func (o office) collide(tab *kit.Tab, approvals []string) {
 			}
 			return send.call(this, data);
 		};
-	}`, approvals[1], keyOf("alice")), nil)
+	}`, approvals[1], o.keyOf("alice")), nil)
 	tab.Press("r")
 	tab.Await("label", "Reason")
 	tab.Write("No invoice")

@@ -138,6 +138,13 @@ func (p *Tab) Forward(d time.Duration) {
 	p.do(map[string]any{"forward": d.Milliseconds()})
 }
 
+// SetOffline takes the network from all tabs of the profile, or gives it back. Connections that are
+// open receive nothing meanwhile.
+func (p *Tab) SetOffline(offline bool) {
+	p.browser.t.Helper()
+	p.do(map[string]any{"offline": offline})
+}
+
 // Close closes the tab.
 func (p *Tab) Close() { p.browser.t.Helper(); p.do(map[string]any{"close": true}) }
 

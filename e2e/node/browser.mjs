@@ -16,6 +16,7 @@
 //        {emulate: {colorScheme?, forcedColors?, reducedMotion?}}   {width, height}  resizes the page
 //        {axe: [tags]}  the value has the violations of the rules of axe-core with these tags
 //        {aria: selector}  the value is the ARIA snapshot of an element
+//        {offline: boolean}  takes the network from the tabs of the profile, or gives it back
 //        {cookies: url}  the value is the cookies of the profile for the URL
 //        {heap: true}  the value is the size in bytes of the JavaScript heap after a garbage collection
 //        {picture: path, size: {width, height}}  writes a picture of the page
@@ -129,6 +130,7 @@ async function execute(command) {
     // The colors of the page are complete with the second frame.
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   }
+  if (command.offline !== undefined) await page.context().setOffline(command.offline);
   if (command.width) await page.setViewportSize({ width: command.width, height: command.height });
   if (command.axe) return { value: await violations(page, command.axe) };
   if (command.aria) return { value: await page.locator(command.aria).first().ariaSnapshot({ timeout }) };

@@ -1,22 +1,22 @@
 import { PerdureClient, ProblemError } from "@perdure/client";
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createContext, type FormEvent, type ReactNode, use, useMemo, useState, useSyncExternalStore } from "react";
-import { Button } from "./components/button";
-import { Field } from "./components/field";
+import { createContext, type ReactNode, use, useMemo, useSyncExternalStore } from "react";
 import { apiURL, settings } from "./settings";
-import styles from "./session.module.css";
+import { SignIn } from "./sign_in";
 
 const storageKey = "perdure.token";
 
-// The token of this tab, and whether the API has refused the credentials of this page.
+// The token of this tab, whether the page needs credentials, and whether the API refuses those that it has accepted before.
 const credentials = {
   token: sessionStorage.getItem(storageKey) ?? undefined,
   isMissing: settings.auth === "token" && sessionStorage.getItem(storageKey) === null,
+  hasEnded: false,
+  wasAccepted: false,
   listeners: new Set<() => void>(),
 };
 
-function change(next: { token?: string | undefined; isMissing: boolean }): void {
-  Object.assign(credentials, next);
+function change(next: { token?: string | undefined; isMissing: boolean; hasEnded?: boolean }): void {
+  Object.assign(credentials, { hasEnded: false, wasAccepted: false, ...next });
   if (credentials.token === undefined) sessionStorage.removeItem(storageKey);
   else sessionStorage.setItem(storageKey, credentials.token);
   for (const listener of credentials.listeners) listener();
@@ -37,11 +37,13 @@ export async function signOut(): Promise<void> {
 
 /** Tells the page that the API answered 401: it asks for credentials again. */
 function refuse(error: unknown): void {
-  if (error instanceof ProblemError && error.status === 401) change({ token: undefined, isMissing: true });
+  // Several requests may be refused at once.
+  if (!(error instanceof ProblemError) || error.status !== 401 || credentials.isMissing) return;
+  change({ token: undefined, isMissing: true, hasEnded: credentials.wasAccepted || credentials.token !== undefined || error.code === "session_ended" });
 }
 
 const queries = new QueryClient({
-  queryCache: new QueryCache({ onError: refuse }),
+  queryCache: new QueryCache({ onError: refuse, onSuccess: () => void (credentials.wasAccepted = true) }),
   mutationCache: new MutationCache({ onError: refuse }),
   // The client repeats requests itself.
   defaultOptions: { queries: { retry: false, staleTime: 5_000, refetchOnWindowFocus: true }, mutations: { retry: false } },
@@ -61,39 +63,14 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   const token = useSyncExternalStore(subscribe, () => credentials.token);
   const isMissing = useSyncExternalStore(subscribe, () => credentials.isMissing);
   const client = useMemo(() => new PerdureClient({ baseUrl: apiURL, ...(token !== undefined && { token }) }), [token]);
-  if (isMissing) return <SignIn />;
+  const enter = (entered: string) => {
+    queries.clear();
+    change({ token: entered, isMissing: false });
+  };
+  if (isMissing) return <SignIn hasEnded={credentials.hasEnded} onToken={enter} />;
   return (
     <QueryClientProvider client={queries}>
       <ClientContext value={client}>{children}</ClientContext>
     </QueryClientProvider>
-  );
-}
-
-function SignIn() {
-  const [token, setToken] = useState("");
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    queries.clear();
-    if (token.trim() !== "") change({ token: token.trim(), isMissing: false });
-  };
-  const back = encodeURIComponent(location.pathname + location.search);
-  return (
-    <main className={styles.page}>
-      <form className={styles.card} onSubmit={submit}>
-        <h1>Sign in to Perdure</h1>
-        {settings.auth === "session" ? (
-          <>
-            <p className="muted">Your session has ended, or you have not signed in yet.</p>
-            <a className={styles.signIn} href={`/auth/login?return=${back}`}>Sign in</a>
-          </>
-        ) : (
-          <>
-            <p className="muted">The API needs a token or an API key. This tab keeps it until you close the tab.</p>
-            <Field label="Token" type="password" value={token} onChange={setToken} autoComplete="off" autoFocus />
-            <Button type="submit" kind="primary">Continue</Button>
-          </>
-        )}
-      </form>
-    </main>
   );
 }

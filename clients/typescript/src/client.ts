@@ -359,6 +359,13 @@ export class PerdureClient {
     return this.get(`${this.baseUrl}/v1/system`, options);
   }
 
+  // Callers
+
+  /** Returns the caller, as the server has authenticated it, and when its session ends if it has one. */
+  caller(options: CommandOptions = {}): Promise<AnswerOf<"getSession">> {
+    return this.get(`${this.baseUrl}/auth/session`, options);
+  }
+
   // Usage
 
   /** Returns what the runs that ended in a period have used; without a filter, in the last 30 days by day. For administrators. */

@@ -163,6 +163,7 @@ for (const [transport, options] of Object.entries(allTransports)) {
       assert.equal((await client.agent("greeter")).revision, second.revision);
       assert.equal((await client.agent("greeter", { revision: first.revision })).description, "one");
       assert.ok((await client.agents()).some(({ name }) => name === "greeter"));
+      assert.equal((await client.caller()).tenant, "default");
       const revisions = await all(client.revisions("greeter", { limit: 1 }));
       assert.deepEqual(revisions.map(({ revision }) => revision), [second.revision, first.revision]);
       assert.match(await client.definition("greeter", first.revision), /description: one/);

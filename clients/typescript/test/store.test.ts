@@ -116,6 +116,25 @@ for (const [transport, options] of Object.entries(allTransports)) {
       assert.equal((await client.runs("control")).items[0]?.cancel?.reason, "enough");
     });
 
+    test("messages are pending until a run has received them", async (t) => {
+      const store = open(t, { threadId: "pending", agent: "stepwise" });
+      const busy = (onBusy: string) => ({ forwardedProps: { perdure: { onBusy } } });
+      const active = await store.send("Go!");
+      await when(store, ({ run }) => run.status === "running");
+      await store.pause();
+      const [, queued] = await Promise.all([store.send("Hurry!", busy("steer")), store.send("Go again!", busy("enqueue"))]);
+      const { pending, messages } = await when(store, (snapshot) => snapshot.pending.length === 2);
+      assert.deepEqual(pending.map(({ kind, runId, isCancelled }) => [kind, runId, isCancelled]), [["steering", active, false], ["queued", queued, false]]);
+      assert.deepEqual(pending.map(({ messageId }) => messageId), messages.slice(-2).map(({ id }) => id));
+      await assert.rejects(store.cancelPending(pending[0]!.messageId), /no such message is queued/);
+      await store.cancelPending(pending[1]!.messageId, "not now");
+      await when(store, (snapshot) => snapshot.pending[1]!.isCancelled);
+      await store.resume();
+      const end = await when(store, ({ run, pending: rest }) => run.runId === queued && run.status === "idle" && rest.length === 0);
+      assert.equal(end.messages.at(-1)?.content, "Go again!");
+      assert.equal((await client.runs("pending")).items[0]?.cancel?.reason, "not now");
+    });
+
     test("a run is cancelled that the server has not accepted yet", async (t) => {
       const store = open(t, { threadId: "early cancel", agent: "stepwise" });
       const sent = store.send("Go!");

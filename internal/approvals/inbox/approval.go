@@ -52,6 +52,8 @@ type Voting struct {
 	NotByRequester bool     `json:"notByRequester,omitempty"`
 	// Escalations is the number of escalations so far. Each adds approvers.
 	Escalations int `json:"escalations,omitempty"`
+	// EscalatesAt is when an open interrupt escalates next; nil = never.
+	EscalatesAt *time.Time `json:"escalatesAt,omitempty"`
 	// Decisions are the valid ones: the votes of an open interrupt, and the decisions that resolved
 	// a decided one.
 	Decisions []Decision `json:"decisions"`

@@ -6,8 +6,17 @@ import styles from "./countdown.module.css";
 const hour = 3_600_000;
 const shortly = 300_000;
 
-/** The time until something expires. In the last hour its look says that it is urgent. In a list it is short. */
-export function Countdown({ to, isShort = false }: { to: string; isShort?: boolean }) {
+/** Properties of a Countdown. */
+export interface CountdownProps {
+  to: string;
+  /** What happens then. Default `expires`. */
+  event?: "expires" | "escalates";
+  /** It is in a list: the words are for screen readers. */
+  isShort?: boolean;
+}
+
+/** The time until something happens. In the last hour its look says that an expiry is urgent. */
+export function Countdown({ to, event = "expires", isShort = false }: CountdownProps) {
   const [now, setNow] = useState(Date.now);
   const left = Date.parse(to) - now;
   const step = left < hour ? 1_000 : 30_000;
@@ -15,13 +24,13 @@ export function Countdown({ to, isShort = false }: { to: string; isShort?: boole
     const timer = window.setInterval(() => setNow(Date.now()), step);
     return () => window.clearInterval(timer);
   }, [step]);
-  const urgency = left < shortly ? styles.now : left < hour ? styles.soon : "";
+  const urgency = event !== "expires" ? "" : left < shortly ? styles.now : left < hour ? styles.soon : "";
   return (
     <time dateTime={to} title={new Date(to).toLocaleString()} className={`${styles.countdown} ${urgency} number`}>
       <ScheduleIcon />
-      {left <= 0 ? "expires now" : (
+      {left <= 0 ? `${event} now` : (
         <>
-          <span className={isShort ? "visually-hidden" : undefined}>expires in </span>
+          <span className={isShort ? "visually-hidden" : undefined}>{event} in </span>
           {durationText(isShort && left > shortly ? left - (left % 60_000) : left - (left % 1_000)).replace(/ 0 (s|min)$/, "")}
         </>
       )}

@@ -1,6 +1,6 @@
 import { type Accepted, type Decision as DecisionValue, type Remember, ProblemError } from "@perdure/client";
 import { useMutation } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { announce } from "./announcer";
 import { Button } from "./button";
 import { Choice } from "./choice";
@@ -17,6 +17,8 @@ export interface DecisionProps {
   approval: Decidable;
   /** Whether the approval still waits. The result of an own decision stays shown afterward. Default true. */
   isOpen?: boolean;
+  /** Whether the caller may decide. The result of their own vote stays shown in any case. Default true. */
+  canDecide?: boolean;
   /** Sends the decision. */
   decide: (decision: DecisionValue) => Promise<Accepted>;
   /** Whether the keys a, e and r decide. Only one Decision of a page may have them. */
@@ -26,7 +28,7 @@ export interface DecisionProps {
 type Panel = "none" | "edit" | "reject";
 
 /** Decides an approval or answers a question, and tells what became of the decision. */
-export function Decision({ approval, isOpen = true, decide, hasShortcuts = false }: DecisionProps) {
+export function Decision({ approval, isOpen = true, canDecide = true, decide, hasShortcuts = false }: DecisionProps) {
   const [panel, setPanel] = useState<Panel>("none");
   const container = useRef<HTMLDivElement>(null);
   const sent = useMutation({
@@ -61,7 +63,7 @@ export function Decision({ approval, isOpen = true, decide, hasShortcuts = false
         <RejectForm {...form} label={label} onReject={(reason) => sent.mutate({ decision: "reject", ...(reason !== "" && { reason }) })} />
       )}
       {!isSettled && panel === "edit" && <EditForm {...form} args={approval.args} onEdit={(args) => sent.mutate({ decision: "edit", args })} />}
-      {isOpen && !isSettled && panel === "none" && (isQuestion(approval) ? <Answer {...choices} problem={problem} /> : <Choices {...choices} />)}
+      {isOpen && canDecide && !isSettled && panel === "none" && (isQuestion(approval) ? <Answer {...choices} problem={problem} /> : <Choices {...choices} />)}
     </div>
   );
 }
@@ -76,14 +78,26 @@ interface ChoicesProps {
 
 const noShortcuts: [] = [];
 
+// How long an approval must have been there before a key approves it, in milliseconds: a key that was meant for what was there
+// before must not.
+const settlingTime = 600;
+
 function Choices({ approval, isPending, hasShortcuts, onDecide, onOpen }: ChoicesProps) {
   const [remember, setRemember] = useState("");
   const canEdit = approval.args !== undefined && !approval.argsTruncated;
+  const [isEarly, setEarly] = useState(false);
+  const appearedAt = useRef(0);
+  useEffect(() => void (appearedAt.current = performance.now()), [hasShortcuts]);
   const approve = () => !isPending && onDecide({ decision: "approve", ...(remember !== "" && { remember: remember as Remember }) });
+  const approveByKey = () => {
+    if (performance.now() - appearedAt.current >= settlingTime) return approve();
+    setEarly(true);
+    announce(earlyText);
+  };
   const edit = () => canEdit && onOpen("edit");
   const reject = () => onOpen("reject");
   useShortcuts("Approval", hasShortcuts ? [
-    { keys: "a", label: "Approve", run: approve },
+    { keys: "a", label: "Approve", run: approveByKey, isFinal: true },
     ...(canEdit ? [{ keys: "e", label: "Edit the arguments, then approve", run: edit }] : []),
     { keys: "r", label: "Reject with a reason", run: reject },
   ] : noShortcuts);
@@ -98,9 +112,12 @@ function Choices({ approval, isPending, hasShortcuts, onDecide, onOpen }: Choice
           <Choice label="What an approval covers" isLabelHidden options={coverages(approval.toolName)} value={remember} onChange={setRemember} />
         </div>
       )}
+      {isEarly && !isPending && <p className={styles.early}>{earlyText}</p>}
     </div>
   );
 }
+
+const earlyText = "Not approved: this has only just appeared. Press a again to approve it.";
 
 const coverages = (tool = "the tool") => [
   { id: "", label: "Only this call" },

@@ -1,4 +1,4 @@
-import { useEffect, useId, useSyncExternalStore } from "react";
+import { useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
 import { Dialog } from "./dialog";
 import styles from "./shortcuts.module.css";
 
@@ -7,7 +7,12 @@ export interface Shortcut {
   keys: string;
   label: string;
   run: () => void;
+  /** It cannot be undone: a key that is held down does not repeat it. */
+  isFinal?: boolean;
 }
+
+/** How long the first key of a sequence waits for the second one. The page shows that it waits. */
+const prefixTime = 3_000;
 
 const storageKey = "perdure.shortcuts";
 const registry = {
@@ -46,30 +51,57 @@ function isTaken(event: KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || target.closest("input, textarea, select, [contenteditable=true], [role=dialog], [role=listbox], [role=menu]") !== null;
 }
 
-/** Listens to the keys of all shortcuts. The page has one. */
+/**
+ * Listens to the keys of all shortcuts, and shows the first key of a sequence while it waits for the second one. The key after
+ * it is always the second one: if the sequence does not exist, that key has no effect. The page has one listener.
+ */
 export function ShortcutListener() {
+  const [first, setFirst] = useState("");
+  const waiting = useRef("");
   useEffect(() => {
-    let first = "";
-    let timer = 0;
+    const wait = (key: string) => setFirst((waiting.current = key));
     const press = (event: KeyboardEvent) => {
+      if (event.key === "Escape") return wait("");
       if (!registry.isOn || isTaken(event) || event.key.length > 1) return;
       const all = registry.list.flatMap(({ shortcuts }) => shortcuts);
-      const pressed = first === "" ? event.key : `${first} ${event.key}`;
-      const found = all.findLast(({ keys }) => keys === pressed);
-      window.clearTimeout(timer);
-      first = "";
+      const prefix = waiting.current;
+      wait("");
+      const found = all.findLast(({ keys }) => keys === (prefix === "" ? event.key : `${prefix} ${event.key}`));
       if (found) {
         event.preventDefault();
-        found.run();
-      } else if (all.some(({ keys }) => keys.startsWith(event.key + " "))) {
-        first = event.key;
-        timer = window.setTimeout(() => (first = ""), 1_500);
-      }
+        if (!event.repeat || !found.isFinal) found.run();
+      } else if (prefix === "" && sequencesOf(all, event.key).length > 0) wait(event.key);
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   }, []);
-  return null;
+  useEffect(() => {
+    if (first === "") return;
+    const timer = window.setTimeout(() => setFirst((waiting.current = "")), prefixTime);
+    return () => window.clearTimeout(timer);
+  }, [first]);
+  return first === "" ? null : <Sequences first={first} />;
+}
+
+const sequencesOf = (all: readonly Shortcut[], first: string): readonly Shortcut[] => all.filter(({ keys }) => keys.startsWith(`${first} `));
+
+// The keys that may follow the first one. Sighted users see that the next key has another meaning now.
+function Sequences({ first }: { first: string }) {
+  const groups = useSyncExternalStore(subscribe, () => registry.list);
+  const sequences = sequencesOf(groups.flatMap(({ shortcuts }) => shortcuts), first);
+  return (
+    <div className={styles.sequences} role="group" aria-label={`Keys after ${first}`}>
+      <kbd>{first}</kbd>
+      <dl>
+        {sequences.map(({ keys, label }) => (
+          <div key={keys}>
+            <dt><kbd>{keys.slice(first.length + 1)}</kbd></dt>
+            <dd>{label}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
 }
 
 /** The list of the shortcuts of this screen, with a switch: single keys can be turned off (WCAG 2.1.4). */

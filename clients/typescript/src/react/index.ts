@@ -25,6 +25,7 @@ export type {
   InboxSnapshot,
   InboxStore,
   OpenInterrupt,
+  PendingMessage,
   PendingToolCall,
   RunSnapshot,
   SendOptions,

@@ -13,6 +13,7 @@ export { ThreadStore } from "./thread_store.js";
 export type {
   ConnectionStatus,
   OpenInterrupt,
+  PendingMessage,
   RunSnapshot,
   SendOptions,
   ThreadSnapshot,

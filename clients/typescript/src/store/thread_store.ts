@@ -47,6 +47,17 @@ export type OpenInterrupt = Interrupt & {
   approval?: Approval;
 };
 
+/** A message of this client that the server has accepted, and that no model has received yet. */
+export interface PendingMessage {
+  messageId: string;
+  /** `queued`: it begins a run after the active one. `steering`: the active run receives it before its next model call. */
+  kind: "queued" | "steering";
+  /** The run that it begins, or the active run. */
+  runId: string;
+  /** Whether `cancelPending` has cancelled its run. Its turn still comes, and then the conversation has it without an answer. */
+  isCancelled: boolean;
+}
+
 /** A thread at one moment. Parts that have not changed are identical in the next snapshot. */
 export interface ThreadSnapshot<State = unknown> {
   threadId: string;
@@ -68,6 +79,8 @@ export interface ThreadSnapshot<State = unknown> {
   transport: TransportName;
   /** Whether a message is sent and not accepted yet. */
   isSending: boolean;
+  /** Messages at the end of `messages` that wait for their turn: a run is active, or the thread waits for decisions. */
+  pending: readonly PendingMessage[];
   /** Why the store has given up, with `closed`. */
   connectionError?: { code: string; message: string };
 }
@@ -98,10 +111,12 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   private subagents = new Subagents();
   private starting: Promise<string> | undefined; // the last run that the server has not accepted yet
   private run: RunSnapshot = { status: "idle" };
+  private runBeforeError: RunSnapshot | undefined;
   private connection: ConnectionStatus = "connecting";
   private connectionError: ThreadSnapshot["connectionError"];
   private transport: TransportName;
   private outgoing: Message[] = []; // sent by this tab, not in the stream yet
+  private readonly accepted = new Map<string, PendingMessage>(); // by the ID of a message that is still outgoing
   private sending = 0;
   private acknowledged: string | undefined;
   private readonly decided = new Set<string>(); // interrupts that are decided before the stream shows it
@@ -123,6 +138,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       connection: "connecting",
       transport: firstTransportOf(client.config),
       isSending: false,
+      pending: [],
     });
     this.transport = firstTransportOf(client.config);
     this.agent = this.newAgent();
@@ -138,7 +154,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     return this.options.threadId;
   }
 
-  /** Sends a user message and starts a run. Resolves with the ID of the run when it is durable. */
+  /** Sends a user message, after those that are being sent, and starts a run. Resolves with the ID of the run when it is durable. */
   send(content: string | ContentPart[], options: SendOptions = {}): Promise<string> {
     return this.start({ id: newID(), role: "user", content } as Message, options);
   }
@@ -184,6 +200,15 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     if (active !== undefined) await this.client.cancel(this.threadId, active, reason);
   }
 
+  /** Cancels the run that a queued message begins. The message stays in the conversation, and is not answered. */
+  async cancelPending(messageId: string, reason?: string): Promise<void> {
+    const pending = this.accepted.get(messageId);
+    if (pending?.kind !== "queued") throw new Error("no such message is queued");
+    await this.client.cancel(this.threadId, pending.runId, reason);
+    this.accepted.set(messageId, { ...pending, isCancelled: true });
+    this.invalidate();
+  }
+
   /** Adds a message to the active run. Without an active run it rejects with the code `not_active`. */
   async steer(content: string | ContentPart[]): Promise<Accepted> {
     return this.outgo({ id: newID(), role: "user", content } as Message, (message) => this.client.steer(this.threadId, message));
@@ -205,9 +230,15 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   }
 
   protected async read(signal: AbortSignal): Promise<void> {
-    this.agent = this.newAgent();
-    this.open = new OpenInterrupts();
-    this.subagents = new Subagents();
+    const agent = this.newAgent();
+    const subscriber: AgentSubscriber = {
+      ...this.subscriber,
+      // Until the thread is read again, the store shows what it had.
+      onEvent: (observed) => {
+        if (this.agent !== agent) Object.assign(this, { agent, open: new OpenInterrupts(), subagents: new Subagents() });
+        return this.subscriber.onEvent?.(observed);
+      },
+    };
     this.connection = "connecting";
     this.connectionError = undefined;
     this.invalidate();
@@ -218,13 +249,17 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     };
     signal.addEventListener("abort", abort, { once: true });
     try {
-      await this.agent.connectAgent({ abortController }, this.subscriber);
+      await agent.connectAgent({ abortController }, subscriber);
     } catch (error) {
       this.connectionError = { code: (error as { code?: string }).code ?? "refused", message: String((error as Error).message ?? error) };
     }
     if (signal.aborted) return;
     this.connection = "closed";
-    this.connectionError ??= this.run.error;
+    // The last RUN_ERROR is that of the stream: the run has not failed.
+    if (this.connectionError === undefined && this.run.error) {
+      this.connectionError = this.run.error;
+      this.run = this.runBeforeError ?? this.run;
+    }
     this.invalidate();
   }
 
@@ -232,6 +267,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     const { messages, state } = this.agent;
     const known = new Set(messages.map(({ id }) => id));
     this.outgoing = this.outgoing.filter(({ id }) => !known.has(id));
+    for (const id of this.accepted.keys()) if (known.has(id)) this.accepted.delete(id);
     const shown = messages.filter(({ id }) => !id.startsWith("perdure.unplaced"));
     const interrupts = [...this.open.interrupts.values()].filter(({ id }) => !this.decided.has(id)).map((interrupt) => this.withApproval(interrupt));
     const toolCalls = this.open.toolCalls(messages).filter(({ toolCallId }) => !this.decided.has(toolCallId));
@@ -248,10 +284,21 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       connection: this.connection,
       transport: this.transport,
       isSending: this.sending > 0,
+      pending: share(previous.pending, this.pendingIn(run)),
       ...(this.connectionError && { connectionError: this.connectionError }),
     };
     const names = Object.keys({ ...previous, ...next }) as (keyof ThreadSnapshot)[];
     return names.every((name) => previous[name] === next[name]) ? previous : next;
+  }
+
+  // A run that has ended waits for nothing, even if it failed before the conversation had its message.
+  private forgetAccepted(): void {
+    for (const { messageId, runId } of this.accepted.values()) if (runId === this.run.runId) this.accepted.delete(messageId);
+  }
+
+  // A message whose run has begun, or begins at once, waits for nothing.
+  private pendingIn({ status, runId }: RunSnapshot): PendingMessage[] {
+    return [...this.accepted.values()].filter(({ kind, runId: own }) => status !== "idle" && (kind === "steering") === (own === runId));
   }
 
   private runWith(isOpen: boolean): RunSnapshot {
@@ -298,20 +345,27 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       this.run = { ...this.run, status: "idle", ...(failure && { error: failure }) };
     }
     if (event.type === "RUN_ERROR") {
+      this.runBeforeError = this.run;
       this.run = { ...this.run, status: "idle", error: { code: String(event.code), message: String(event.message) } };
     }
+    if (event.type === "RUN_FINISHED" || event.type === "RUN_ERROR") this.forgetAccepted();
     this.subagents.observe(event);
     for (const { id } of this.open.observe(event)) this.decided.delete(id);
     if (event.type === "TOOL_CALL_RESULT") this.decided.delete(String(event.toolCallId));
     this.invalidate();
   }
 
-  private start(message: Message, { forwardedProps, revision, ...options }: SendOptions): Promise<string> {
+  private start(message: Message, { forwardedProps, revision, runId = newID(), ...options }: SendOptions): Promise<string> {
     const { agent, threadId, tools = [], context = [] } = this.options;
     const props = { ...this.options.forwardedProps, ...forwardedProps };
-    const started = this.outgo(message, () =>
-      this.client.startRun(agent, { threadId, messages: [message], tools, context, forwardedProps: props, ...options }, { waitFor: this.acknowledged, revision }),
-    );
+    const previous = this.starting;
+    const started = this.outgo(message, async () => {
+      await previous?.catch(() => {}); // messages arrive in the order in which they were sent
+      const input = { threadId, runId, messages: [message], tools, context, forwardedProps: props, ...options };
+      const run = await this.client.startRun(agent, input, { waitFor: this.acknowledged, revision });
+      this.accepted.set(message.id, { messageId: message.id, kind: run === runId ? "queued" : "steering", runId: run, isCancelled: false });
+      return run;
+    });
     this.starting = started;
     const end = () => {
       if (this.starting === started) this.starting = undefined;

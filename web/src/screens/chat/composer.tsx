@@ -39,20 +39,18 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
   const [files, setFiles] = useState<readonly Attachment[]>([]);
   const [onBusy, setOnBusy] = useState<OnBusy>("steer");
   const [error, setError] = useState<unknown>();
-  const [isSending, setSending] = useState(false);
   const isEmpty = text.trim() === "" && files.length === 0;
   const attach = (added: readonly File[]) => {
     setError(undefined);
     void readFiles(added, files).then((read) => setFiles([...files, ...read]), setError);
   };
   const send = async () => {
-    if (isEmpty || isSending) return;
+    if (isEmpty) return;
     const parts = files.map(({ part }) => part);
     const content = text.trim();
     setText("");
     setFiles([]);
     setError(undefined);
-    setSending(true);
     try {
       await onSend(parts.length === 0 ? content : content === "" ? parts : [...parts, { type: "text", text: content }], onBusy);
     } catch (reason) {
@@ -60,8 +58,6 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
       // What was entered meanwhile stays.
       if (field.current?.value.trim() === "") setText(text);
       setFiles((current) => (current.length === 0 ? files : current));
-    } finally {
-      setSending(false);
     }
   };
   const stop = () => void onStop().catch(setError);

@@ -1,6 +1,6 @@
 import type { ContentPart, Thread } from "@perdure/client";
 import { textOf } from "@perdure/client";
-import { type OpenInterrupt, type PendingToolCall, type RunSnapshot, type ThreadHook, useThread } from "@perdure/client/react";
+import { type RunSnapshot, type ThreadHook, useThread } from "@perdure/client/react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 import { Link } from "wouter";
@@ -43,7 +43,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   const field = useRef<HTMLTextAreaElement>(null);
   const [panel, setPanel] = usePanel();
   const [revision, resetRevision] = useRevision();
-  const value = useConversationValue(store, interrupts, toolCalls, run);
+  const value = useConversationValue(thread);
   const current = summary?.agent ?? agent;
   const status = statusOf(run, summary);
   const details = useAgent(current);
@@ -54,7 +54,12 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
     { keys: "m", label: "Write a message", run: () => field.current?.focus() },
     { keys: "\\", label: "Show or hide the panel", run: () => setPanel(panel === "off" ? "state" : "off") },
   ]);
-  const send = useCallback((content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { ...runInput(revision), forwardedProps: { perdure: { onBusy } } }), [store, revision]);
+  // A thread that waits for decisions takes no other input than one for its queue.
+  const isUndecided = run.status === "waiting" && interrupts.length > 0;
+  const send = useCallback(
+    (content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { ...runInput(revision), forwardedProps: { perdure: { onBusy: isUndecided ? "enqueue" : onBusy } } }),
+    [store, revision, isUndecided],
+  );
   const stop = useCallback(() => store.cancel(), [store]);
   return (
     <ConversationProvider value={value}>
@@ -72,7 +77,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
               <div>
                 <StatusLine thread={thread} status={status} agent={current} stuck={summary?.stuck} />
                 <RevisionNote agent={current} revision={revision} onReset={resetRevision} />
-                <Composer draft={threadId} field={field} placeholder={`Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
+                <Composer draft={threadId} field={field} placeholder={isUndecided ? `Message ${current}, to be answered after the decision` : `Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
                   onSend={send} onStop={stop} />
               </div>
             </div>
@@ -84,17 +89,19 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   );
 }
 
-function useConversationValue(store: ConversationValue["store"], interrupts: readonly OpenInterrupt[], toolCalls: readonly PendingToolCall[], run: RunSnapshot): ConversationValue {
+function useConversationValue({ store, interrupts, toolCalls, pending, run }: ThreadHook<unknown>): ConversationValue {
   const isRunning = run.status === "running";
   return useMemo(
     () => ({
       store,
       isRunning,
+      isUndecided: !isRunning && interrupts.length > 0,
       firstInterrupt: interrupts[0]?.id,
       interrupts: new Map(interrupts.flatMap((interrupt) => (interrupt.toolCallId === undefined ? [] : [[interrupt.toolCallId, interrupt] as const]))),
       toolCalls: new Map(toolCalls.map((call) => [call.toolCallId, call])),
+      pending: new Map(pending.map((message) => [message.messageId, message])),
     }),
-    [store, interrupts, toolCalls, isRunning],
+    [store, interrupts, toolCalls, pending, isRunning],
   );
 }
 

@@ -1,4 +1,4 @@
-import type { OpenInterrupt, PendingToolCall, ThreadStore } from "@perdure/client/react";
+import type { OpenInterrupt, PendingMessage, PendingToolCall, ThreadStore } from "@perdure/client/react";
 import { createContext, use } from "react";
 
 /** What the parts of a transcript need. It changes only when something begins or stops to wait. */
@@ -8,8 +8,12 @@ export interface ConversationValue {
   interrupts: ReadonlyMap<string, OpenInterrupt>;
   /** Client tool calls that wait for their results, by ID. */
   toolCalls: ReadonlyMap<string, PendingToolCall>;
+  /** Messages that wait for their turn, by ID. */
+  pending: ReadonlyMap<string, PendingMessage>;
   /** Whether a run is active. */
   isRunning: boolean;
+  /** Whether the thread waits for decisions before it can answer other messages. */
+  isUndecided: boolean;
   /** The interrupt that the keys a, e and r decide. */
   firstInterrupt: string | undefined;
 }
@@ -25,3 +29,11 @@ export function useConversation(): ConversationValue {
   if (!value) throw new Error("useConversation needs a ConversationProvider");
   return value;
 }
+
+const Editing = createContext<((messageId: string) => void) | undefined>(undefined);
+
+/** Gives the messages of users what begins to edit one. Without a value, none can be edited now. */
+export const EditingProvider = Editing;
+
+/** Returns what begins to edit a message of a user, or undefined if none can be edited now. */
+export const useEditing = () => use(Editing);

@@ -20,21 +20,38 @@ export async function sendInFork(client: PerdureClient, { threadId, messages, me
   const at = messages.findIndex(({ id }) => id === messageId);
   const before = messages.slice(0, at).findLast((message) => !("subagentRunId" in message && message.subagentRunId !== undefined));
   const fork = newThreadID();
-  if (before !== undefined) await client.fork(threadId, await runThatWrote(client, threadId, before.id), fork);
+  if (before !== undefined) {
+    const writer = await runThatWrote(client, threadId, before.id);
+    await client.fork(writer.threadId, writer.runId, fork);
+  }
   const { revision: named, ...input } = runInput(revision);
   await client.startRun(agent, { ...input, threadId: fork, messages: [{ id: newThreadID(), role: "user", content }] }, { revision: named });
   return fork;
 }
 
+interface Writer {
+  threadId: string;
+  runId: string;
+}
+
 const mostRuns = 20;
 
-// The messages do not name their runs, but the events of a run name its messages.
-async function runThatWrote(client: PerdureClient, threadId: string, messageId: string): Promise<string> {
-  const { items } = await client.runs(threadId, { limit: mostRuns });
-  for (const runId of new Set(items.map((run) => run.runId))) {
-    for await (const { event } of client.loggedEvents(threadId, { runId })) {
-      if (event.messageId === messageId || event.parentMessageId === messageId) return runId;
+// The messages do not name their runs, but the events of a run name its messages. A fork has messages of the thread from which
+// it was forked.
+async function runThatWrote(client: PerdureClient, threadId: string, messageId: string): Promise<Writer> {
+  for (let thread: string | undefined = threadId; thread !== undefined; ) {
+    const { items } = await client.runs(thread, { limit: mostRuns });
+    for (const runId of new Set(items.map((run) => run.runId))) {
+      if (await hasWritten(client, thread, runId, messageId)) return { threadId: thread, runId };
     }
+    thread = (await client.thread(thread)).forkedFrom?.threadId;
   }
   throw new Error(`None of the last ${mostRuns} runs has written the message before this one, so the thread cannot be forked there.`);
+}
+
+async function hasWritten(client: PerdureClient, threadId: string, runId: string, messageId: string): Promise<boolean> {
+  for await (const { event } of client.loggedEvents(threadId, { runId })) {
+    if (event.messageId === messageId || event.parentMessageId === messageId) return true;
+  }
+  return false;
 }

@@ -4,6 +4,7 @@ import { JSONView } from "../../components/json_view";
 import { safeText } from "../../components/safe_text";
 import { Status } from "../../components/status";
 import { CopyButton } from "./copy_button";
+import { elementID } from "./element_id";
 import styles from "./entry_view.module.css";
 import { LongText } from "./long_text";
 import { Prose } from "./prose";
@@ -26,9 +27,6 @@ export const EntryView = memo(function EntryView({ entry, isActive }: EntryViewP
     </div>
   );
 }, (a, b) => a.isActive === b.isActive && isSameEntry(a.entry, b.entry));
-
-/** Returns the ID of the element of an entry. */
-export const elementID = (key: string) => `entry ${key}`.replaceAll(/\s+/g, "-");
 
 function Content({ entry, isActive }: EntryViewProps) {
   switch (entry.kind) {

@@ -1,9 +1,9 @@
 import type { OpenInterrupt } from "@perdure/client/react";
+import { Countdown } from "../../components/countdown";
 import { Arguments } from "../../components/decision_arguments";
 import { Decision } from "../../components/decision";
 import { type Decidable, isQuestion } from "../../components/decision_text";
 import { safeText } from "../../components/safe_text";
-import { Time } from "../../components/time";
 import { useConversation } from "./conversation_context";
 import styles from "./interrupt_view.module.css";
 
@@ -31,7 +31,7 @@ export function InterruptView({ interrupt, args, toolName, hasFrame = false }: I
       {(quorum > 1 || interrupt.expiresAt) && (
         <p className={styles.terms}>
           {quorum > 1 && <span>{decisions.length} of {quorum} approvals</span>}
-          {interrupt.expiresAt && <span>Expires <Time at={interrupt.expiresAt} /></span>}
+          {interrupt.expiresAt && <Countdown to={interrupt.expiresAt} />}
         </p>
       )}
       <Decision key={interrupt.id} approval={decidable} decide={(decision) => store.decide(interrupt.id, decision)} hasShortcuts={interrupt.id === firstInterrupt} />

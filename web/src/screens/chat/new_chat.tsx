@@ -9,6 +9,7 @@ import { safeText } from "../../components/safe_text";
 import { useShortcuts } from "../../components/shortcuts";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
+import { AgentIntroduction } from "./agent_introduction";
 import { Composer } from "./composer";
 import styles from "./new_chat.module.css";
 import { RecentThreads } from "./recent_threads";
@@ -60,6 +61,7 @@ function Start({ agent }: { agent: string }) {
   useShortcuts("Chat", [{ keys: "m", label: "Write a message", run: () => field.current?.focus() }]);
   return (
     <div>
+      {details && <AgentIntroduction agent={details} />}
       <RevisionNote agent={agent} revision={revision} onReset={resetRevision} />
       <Composer draft="new" field={field} placeholder={`Message ${agent}`} isRunning={false} hasClientTools={details?.capabilities.tools?.clientProvided ?? false} onSend={send} onStop={nothing} />
     </div>

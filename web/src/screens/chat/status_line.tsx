@@ -1,9 +1,10 @@
 import type { Thread } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { announce } from "../../components/announcer";
+import { useOnline, useRetry } from "../../components/online";
 import { safeText } from "../../components/safe_text";
-import { elementID } from "./entry_view";
+import { elementID } from "./element_id";
 import styles from "./status_line.module.css";
 
 /** Properties of a StatusLine. */
@@ -17,7 +18,11 @@ export interface StatusLineProps {
 
 /** One line above the composer: the connection if it is not as it should be, or what the run does. */
 export function StatusLine({ thread: { connection, connectionError, interrupts, toolCalls, store, messages, transport }, status, agent, stuck }: StatusLineProps) {
-  const hasContinued = useContinuation(connection, status, messages.length > 0);
+  const isOnline = useOnline();
+  const hasContinued = useContinuation(isOnline ? connection : "offline", status, messages.length > 0);
+  const isLost = connectionError?.code === "connection_lost";
+  useRetry(isLost, useCallback(() => store.reconnect(), [store]));
+  if (!isOnline) return <p className={styles.line} data-kind="connection">You are offline. Nothing is lost: runs continue, and this page when you are back.</p>;
   if (connection === "closed") {
     return (
       <p className={styles.line} data-kind="problem">
@@ -48,11 +53,14 @@ const shownFor = 5_000;
 /** Whether the page has just continued a stream: after a loss, or because a run was active when the page opened. */
 function useContinuation(connection: string, status: string, hasMessages: boolean): boolean {
   const [last, setLast] = useState("");
+  const [wasLost, setLost] = useState(false);
   const [isShown, setShown] = useState(false);
   const [isDecided, setDecided] = useState(false); // whether the page has shown how the thread was when it opened
   if (last !== connection) {
     setLast(connection);
-    if (connection === "connected" && last === "reconnecting") setShown(true);
+    if (connection === "connected") setLost(false);
+    else if (connection !== "connecting") setLost(true);
+    if (connection === "connected" && wasLost) setShown(true);
   }
   if (!isDecided && connection === "connected" && hasMessages) {
     setDecided(true);

@@ -1,7 +1,7 @@
 import type { Subagent } from "@perdure/client/react";
 import { safeText } from "../../components/safe_text";
 import { Status } from "../../components/status";
-import { elementID } from "./entry_view";
+import { elementID } from "./element_id";
 import styles from "./side_panel.module.css";
 
 /** The subagents and branches of a thread, as a tree. */

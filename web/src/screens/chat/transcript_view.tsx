@@ -1,26 +1,25 @@
-import type { ContentPart, Thread } from "@perdure/client";
+import type { Thread } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
-import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { Link, useLocation } from "wouter";
+import { Link } from "wouter";
 import { Button } from "../../components/button";
-import { DownIcon, EditIcon, ForkIcon, RetryIcon } from "../../components/icons";
+import { DownIcon, ForkIcon } from "../../components/icons";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
 import { paths } from "../../paths";
-import { useClient } from "../../session";
 import { ClientToolCall } from "./client_tool_call";
+import { EditingProvider } from "./conversation_context";
 import { EarlierVersions, useEarlierVersions } from "./earlier_versions";
-import { sendInFork } from "./edit_fork";
 import { EntryView } from "./entry_view";
 import { InterruptView } from "./interrupt_view";
-import { runInput, withRevision } from "./run_input";
+import { LastMessage } from "./last_message";
 import type { StartingThread } from "./starting";
 import { callsIn, type Entry } from "./transcript";
 import styles from "./transcript_view.module.css";
-import { useStarted } from "./use_started";
+import { useChanges } from "./use_changes";
 import { useEnd } from "./use_end";
-import { MessageEditor } from "./user_message";
+import { useStarted } from "./use_started";
+import { focusEditButton, MessageEditor } from "./user_message";
 
 /** Properties of a TranscriptView. */
 export interface TranscriptViewProps {
@@ -37,65 +36,50 @@ export interface TranscriptViewProps {
 export function TranscriptView({ thread, entries, agent, revision, summary, starting }: TranscriptViewProps) {
   const { run, connection, messages } = thread;
   const end = useEnd();
-  const [isEditing, setEditing] = useState(false);
-  const changes = useChanges(thread, agent, revision, () => setEditing(false));
+  const [editing, setEditing] = useState<string>();
+  const changes = useChanges(thread, agent, revision, () => {
+    setEditing(undefined);
+    end.scroller.current?.focus({ preventScroll: true }); // what had the focus is gone
+  });
   const versions = useEarlierVersions(thread.threadId, messages, summary !== undefined);
   const startError = useStarted(starting);
-  const last = entries.findLast((entry) => entry.kind === "user");
+  const pending = new Set(thread.pending.map(({ messageId }) => messageId));
+  const active = entries.findLast(({ key }) => !pending.has(key));
+  const last = entries.findLast(({ key, kind }) => kind === "user" && !pending.has(key));
   const isRunning = run.status === "running";
+  const canChange = !isRunning && thread.interrupts.length === 0;
+  const cancelEditing = (id: string) => {
+    setEditing(undefined);
+    focusEditButton(id);
+  };
   return (
-    <div className={styles.frame}>
-      <div ref={end.scroller} className={styles.scroller} role="region" aria-label="Conversation" tabIndex={0}>
-        <div ref={end.content} className={styles.column}>
-          {summary?.forkedFrom && <Origin from={summary.forkedFrom} />}
-          {entries.length === 0 && <p className="muted">{connection === "connecting" ? "Loading …" : "This thread has no messages."}</p>}
-          {entries.map((entry, i) => (
-            <div key={entry.key} className={styles.item}>
-              {isEditing && entry.kind === "user" && entry === last ? (
-                <MessageEditor message={entry.message} isPending={changes.isPending} onCancel={() => setEditing(false)} onSave={(content, isFork) => changes.mutate({ content, isFork, messageId: entry.key })} />
-              ) : (
-                <EntryView entry={entry} isActive={isRunning && i === entries.length - 1} />
-              )}
-              {versions.has(entry.key) && <EarlierVersions threadId={thread.threadId} versions={versions.get(entry.key)!} />}
-            </div>
-          ))}
-          <Loose thread={thread} entries={entries} />
-          {run.error && !isRunning && <RunFailure thread={thread} />}
-          {startError !== undefined && <Problem error={startError} />}
-          {changes.error && <Problem error={changes.error} />}
-          {!isRunning && !isEditing && last !== undefined && (
-            <div className={styles.actions} role="group" aria-label="Last message">
-              <Button kind="quiet" isDisabled={changes.isPending} onPress={() => changes.mutate({})}><RetryIcon /> Answer again</Button>
-              <Button kind="quiet" onPress={() => setEditing(true)}><EditIcon /> Edit</Button>
-            </div>
-          )}
+    <EditingProvider value={canChange ? setEditing : undefined}>
+      <div className={styles.frame}>
+        <div ref={end.scroller} className={styles.scroller} role="region" aria-label="Conversation" tabIndex={0}>
+          <div ref={end.content} className={styles.column}>
+            {summary?.forkedFrom && <Origin from={summary.forkedFrom} />}
+            {entries.length === 0 && <p className="muted">{connection === "connecting" ? "Loading …" : "This thread has no messages."}</p>}
+            {entries.map((entry) => (
+              <div key={entry.key} className={styles.item}>
+                {editing === entry.key && entry.kind === "user" ? (
+                  <MessageEditor message={entry.message} isPending={changes.isPending} onCancel={() => cancelEditing(entry.key)} onSave={(content, isFork) => changes.mutate({ content, isFork, messageId: entry.key })} />
+                ) : (
+                  <EntryView entry={entry} isActive={isRunning && entry === active} />
+                )}
+                {versions.has(entry.key) && <EarlierVersions threadId={thread.threadId} versions={versions.get(entry.key)!} />}
+              </div>
+            ))}
+            <Loose thread={thread} entries={entries} />
+            {run.error && !isRunning && <RunFailure thread={thread} />}
+            {startError !== undefined && <Problem error={startError} />}
+            {changes.error && <Problem error={changes.error} />}
+            {canChange && editing === undefined && last?.kind === "user" && <LastMessage message={last.message} changes={changes} onEdit={() => setEditing(last.key)} />}
+          </div>
         </div>
+        {!end.isAtEnd && <div className={styles.jump}><Button onPress={end.jump}><DownIcon /> Jump to the end</Button></div>}
       </div>
-      {!end.isAtEnd && <div className={styles.jump}><Button onPress={end.jump}><DownIcon /> Jump to the end</Button></div>}
-    </div>
+    </EditingProvider>
   );
-}
-
-interface Change {
-  messageId?: string;
-  /** Absent: the last message is answered again. */
-  content?: string | ContentPart[];
-  isFork?: boolean;
-}
-
-function useChanges({ store, threadId, messages }: ThreadHook<unknown>, agent: string, revision: string, onDone: () => void) {
-  const client = useClient();
-  const [, navigate] = useLocation();
-  return useMutation({
-    mutationFn: async ({ messageId, content, isFork }: Change) => {
-      const options = runInput(revision);
-      if (content === undefined) return store.regenerate(options);
-      if (!isFork) return store.edit(messageId!, content, options);
-      navigate(withRevision(paths.thread(await sendInFork(client, { threadId, messages, messageId: messageId!, agent, content, revision })), revision));
-      return undefined;
-    },
-    onSuccess: onDone,
-  });
 }
 
 function Origin({ from: { threadId, runId } }: { from: { threadId: string; runId: string } }) {

@@ -5,6 +5,7 @@ import { useClient } from "../../session";
 /** What the page uses of the capabilities of an agent. */
 export interface Capabilities {
   tools?: { clientProvided?: boolean };
+  humanInTheLoop?: { approvals?: boolean };
 }
 
 /** An agent, with its capabilities. */

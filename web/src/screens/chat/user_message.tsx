@@ -1,9 +1,13 @@
 import { type ContentPart, textOf } from "@perdure/client";
 import { type KeyboardEvent, useState } from "react";
-import { Button } from "../../components/button";
+import { Button, IconButton } from "../../components/button";
+import { EditIcon } from "../../components/icons";
 import { Medium } from "./content_view";
+import { useConversation, useEditing } from "./conversation_context";
 import { CopyButton } from "./copy_button";
+import { elementID } from "./element_id";
 import { LongText } from "./long_text";
+import { PendingNote } from "./pending_note";
 import type { UserMessage } from "./transcript";
 import styles from "./user_message.module.css";
 
@@ -12,15 +16,28 @@ const mediaOf = ({ content }: UserMessage) => (typeof content === "string" ? [] 
 /** A message of a user. */
 export function UserMessageView({ message }: { message: UserMessage }) {
   const text = textOf(message);
+  const pending = useConversation().pending.get(message.id);
+  const edit = useEditing();
   return (
-    <div className={styles.message}>
+    <div className={styles.message} data-pending={pending?.kind}>
       <div className={styles.bubble}>
         {mediaOf(message).map((part, i) => <Medium key={i} part={part} />)}
         {text !== "" && <LongText text={text} isMono={false} />}
       </div>
-      <span className={styles.tools}><CopyButton label="Copy the message" text={text} /></span>
+      <span className={styles.tools}>
+        {edit && !pending && <IconButton label={editLabel} onPress={() => edit(message.id)}><EditIcon /></IconButton>}
+        <CopyButton label="Copy the message" text={text} />
+      </span>
+      {pending && <PendingNote pending={pending} />}
     </div>
   );
+}
+
+const editLabel = "Edit the message";
+
+/** Gives the keyboard the button that edits a message, after its editor has closed. */
+export function focusEditButton(messageId: string): void {
+  requestAnimationFrame(() => document.getElementById(elementID(messageId))?.querySelector<HTMLElement>(`[aria-label="${editLabel}"]`)?.focus());
 }
 
 /** Properties of a MessageEditor. */
@@ -52,6 +69,7 @@ export function MessageEditor({ message, isPending, onCancel, onSave }: MessageE
     <div className={styles.editor}>
       {media.map((part, i) => <Medium key={i} part={part} />)}
       <textarea ref={focusEnd} aria-label="Edited message" className={styles.field} value={text} onChange={(event) => setText(event.target.value)} onKeyDown={press} rows={2} />
+      <p className={styles.hint}>“Send again” replaces this message and all that follows it. A fork is a new thread, and this one stays as it is.</p>
       <div className={styles.actions}>
         <Button kind="quiet" onPress={onCancel}>Cancel</Button>
         <Button isDisabled={isDisabled} onPress={() => save(true)}>Send in a fork</Button>

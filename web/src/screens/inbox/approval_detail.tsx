@@ -15,8 +15,12 @@ import { useClient } from "../../session";
 import { titleOf } from "./approval_title";
 import { Conversation } from "./conversation";
 import { Facts } from "./facts";
+import { NotMine } from "./not_mine";
 import { DecisionRecord, History } from "./history";
 import type { ShownApproval } from "./use_approvals";
+import { exclusionOf, useCaller } from "./use_caller";
+import { useEndAnnouncement } from "./use_end_announcement";
+import { useForgetMine } from "./use_mine";
 import { Votes } from "./votes";
 import styles from "./approval_detail.module.css";
 
@@ -26,7 +30,8 @@ export const detailHeading = "approval";
 /** Properties of an ApprovalDetail. */
 export interface ApprovalDetailProps {
   shown: ShownApproval;
-  isMine: boolean;
+  /** Whether it waits for the user of the page; undefined until that is known. */
+  isMine: boolean | undefined;
   hasShortcuts: boolean;
 }
 
@@ -42,18 +47,23 @@ interface DetailProps {
   approval: Approval;
   isOpen: boolean;
   isReadable: boolean | undefined;
-  isMine: boolean;
+  isMine: boolean | undefined;
   hasShortcuts: boolean;
 }
 
 function Detail({ approval, isOpen, isReadable, isMine, hasShortcuts }: DetailProps) {
   const { store } = useInbox(useClient());
   const queries = useQueryClient();
+  const forgetMine = useForgetMine();
+  const caller = useCaller();
   const [wasOpen, setWasOpen] = useState(isOpen);
   if (isOpen && !wasOpen) setWasOpen(true);
+  useEndAnnouncement(approval, isOpen, caller);
   const decide = async (decision: DecisionValue) => {
     try {
-      return await store.decide(approval, decision);
+      const accepted = await store.decide(approval, decision);
+      forgetMine(approval.id);
+      return accepted;
     } finally {
       void queries.invalidateQueries({ queryKey: ["approval", approval.threadId, approval.id] });
     }
@@ -67,8 +77,8 @@ function Detail({ approval, isOpen, isReadable, isMine, hasShortcuts }: DetailPr
           {!isQuestion(approval) && <section aria-label="Call"><Arguments value={approval.args} isTruncated={approval.argsTruncated} /></section>}
           {wasOpen && (
             <div className={styles.decide}>
-              {isOpen && !isMine && <p className="muted">This is not assigned to you: you have voted already, or other people decide it.</p>}
-              <Decision approval={approval} isOpen={isOpen} decide={decide} hasShortcuts={hasShortcuts} />
+              {isOpen && isMine === false && <NotMine approval={approval} caller={caller} />}
+              <Decision approval={approval} isOpen={isOpen} canDecide={exclusionOf(approval, caller) === undefined} decide={decide} hasShortcuts={hasShortcuts} />
             </div>
           )}
           {isOpen && <Votes approval={approval} />}
@@ -89,9 +99,10 @@ function Heading({ approval, isOpen }: { approval: Approval; isOpen: boolean }) 
   return (
     <header className={styles.heading}>
       <p className={styles.meta}>
-        {isOpen || last === undefined ? <Status value={isOpen ? "open" : "expired"} /> : <Status value={decidedStatus(last.decision)} text={decidedText(last.decision)} />}
+        {isOpen || last === undefined ? <Status value={isOpen ? "open" : "decided"} /> : <Status value={decidedStatus(last.decision)} text={decidedText(last.decision)} />}
         <span>{safeText(approval.agent)}</span>
         <Time at={approval.requestedAt} />
+        {isOpen && approval.escalatesAt !== undefined && <Countdown to={approval.escalatesAt} event="escalates" />}
         {isOpen && approval.expiresAt !== undefined && <Countdown to={approval.expiresAt} />}
       </p>
       <h2 id={detailHeading} tabIndex={-1}>{safeText(title)}</h2>

@@ -9,6 +9,7 @@ import { safeText } from "../../components/safe_text";
 import { Status } from "../../components/status";
 import { Time } from "../../components/time";
 import { summaryOf, titleOf, votesOf } from "./approval_title";
+import { type Caller, hasVoted } from "./use_caller";
 import { approvalPath, type Filter } from "./inbox_filter";
 import styles from "./approval_list.module.css";
 
@@ -19,6 +20,7 @@ export interface ApprovalListProps {
   current: string | undefined;
   /** The IDs of the open approvals that the caller may decide. */
   mine: ReadonlySet<string>;
+  caller: Caller | undefined;
   /** The IDs of all open approvals. */
   open: ReadonlySet<string>;
   selected: ReadonlySet<string>;
@@ -51,13 +53,14 @@ export function ApprovalList({ approvals, onMore, ...row }: ApprovalListProps) {
 
 type RowProps = { approval: Approval } & Omit<ApprovalListProps, "approvals" | "onMore">;
 
-function Row({ approval, filter, current, mine, open, selected, onSelect, onOpen }: RowProps) {
+function Row({ approval, filter, current, mine, caller, open, selected, onSelect, onOpen }: RowProps) {
   const title = safeText(titleOf(approval));
   const summary = safeText(summaryOf(approval));
   const isCurrent = approval.id === current;
   const isOpen = open.has(approval.id);
+  const isVoted = isOpen && hasVoted(approval, caller);
   return (
-    <li className={styles.row} data-current={isCurrent || undefined} data-decided={!isOpen || undefined}>
+    <li className={styles.row} data-current={isCurrent || undefined} data-decided={!isOpen || isVoted || undefined}>
       {isOpen ? (
         <label className={styles.check}>
           <input type="checkbox" checked={selected.has(approval.id)} onChange={() => onSelect(approval.id)} aria-label={`Select ${title} ${summary}`} />
@@ -73,14 +76,14 @@ function Row({ approval, filter, current, mine, open, selected, onSelect, onOpen
         {summary !== "" && <span className={`${styles.summary} truncate`}>{summary}</span>}
         <span className={styles.line}>
           <span className={`${styles.agent} truncate`}>{safeText(approval.agent)}</span>
-          {isOpen ? <Marks approval={approval} isMarked={filter.assignee === undefined && mine.has(approval.id)} /> : <Outcome approval={approval} />}
+          {isOpen ? <Marks approval={approval} mark={isVoted ? "you voted" : filter.assignee === undefined && mine.has(approval.id) ? "for you" : undefined} /> : <Outcome approval={approval} />}
         </span>
       </Link>
     </li>
   );
 }
 
-function Marks({ approval, isMarked }: { approval: Approval; isMarked: boolean }) {
+function Marks({ approval, mark }: { approval: Approval; mark: string | undefined }) {
   const { votes, quorum } = votesOf(approval);
   return (
     <span className={styles.marks}>
@@ -92,14 +95,14 @@ function Marks({ approval, isMarked }: { approval: Approval; isMarked: boolean }
           <span className="visually-hidden"> votes</span>
         </span>
       )}
-      {isMarked && <span className={styles.mine}>for you</span>}
+      {mark !== undefined && <span className={styles.mine}>{mark}</span>}
     </span>
   );
 }
 
 function Outcome({ approval }: { approval: Approval }) {
   const last = approval.decisions.at(-1);
-  if (last === undefined) return <Status value={approval.status ?? "open"} />;
+  if (last === undefined) return <Status value={approval.status ?? "decided"} />;
   const by = last.by === undefined || last.decision === "expire" ? "" : ` by ${safeText(personText(last.by))}`;
   return <Status value={decidedStatus(last.decision)} text={decidedText(last.decision) + by} />;
 }

@@ -9,14 +9,15 @@ import styles from "./approval_detail.module.css";
 
 /** Who may decide, who has contributed, and where the approval belongs. */
 export function Facts({ approval, isOpen }: { approval: Approval; isOpen: boolean }) {
-  const { approvers, contributors = [], escalations = 0, expiresAt, notByRequester, quorum, requester, requestedAt, runId, step, threadId } = approval;
+  const { approvers, contributors = [], escalations = 0, escalatesAt, expiresAt, notByRequester, quorum, requester, requestedAt, runId, step, threadId } = approval;
   const facts: [string, ReactNode][] = [
     ["May decide", <People key="approvers" names={approvers} none="Everyone who may decide in the thread" />],
     ["Needed", quorum > 1 ? `${quorum} people, for the same arguments` : undefined],
     ["Not by", notByRequester ? "The contributors, even if they are approvers" : undefined],
     ["Contributors", contributors.length > 0 && <People key="contributors" names={contributors} none="" />],
     ["Requested", <>{requester ? <>by {safeText(requester)}, </> : null}<Time at={requestedAt} /></>],
-    ["Expires", expiresAt !== undefined ? isOpen ? <Countdown to={expiresAt} /> : <Time at={expiresAt} isAbsolute /> : isOpen && "Never"],
+    ["Expires", expiresAt !== undefined ? isOpen ? <Countdown to={expiresAt} isShort /> : <Time at={expiresAt} isAbsolute /> : isOpen && "Never"],
+    ["Escalates", isOpen && escalatesAt !== undefined && <Countdown key="escalates" to={escalatesAt} event="escalates" isShort />],
     ["Escalated", escalations > 0 && (escalations === 1 ? "Once: more people may decide" : `${escalations} times: more people may decide`)],
     ["Thread", <Link key="thread" href={paths.thread(threadId)}>{safeText(threadId)}</Link>],
     ["Run", <Link key="run" href={paths.run(threadId, runId)}>{safeText(runId)}</Link>],

@@ -18,6 +18,7 @@ import { type Filter, queryOf, select } from "./inbox_filter";
 import { NoApprovals, NoneChosen } from "./inbox_empty";
 import { toggleNotifications, useNotificationState } from "./notifications";
 import { useApproval, useApprovals, withCurrent } from "./use_approvals";
+import { useCaller } from "./use_caller";
 import { useInboxAddress } from "./use_inbox_address";
 import { useMine } from "./use_mine";
 import { focusedApproval, useSteps } from "./use_steps";
@@ -30,7 +31,9 @@ const none: ReadonlySet<string> = new Set();
 export default function Inbox({ thread = "", approval: current = "" }: { thread?: string; approval?: string }) {
   const { filter, show, open: openApproval } = useInboxAddress();
   const all = useInbox(useClient()).approvals;
-  const mine = useMine(all) ?? none;
+  const mineIfKnown = useMine(all);
+  const mine = mineIfKnown ?? none;
+  const caller = useCaller();
   const now = useNow();
   const list = useApprovals(filter, mine, now);
   const shown = useApproval(thread, current);
@@ -62,14 +65,14 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
           {list.isLoading && <Loading />}
           {!list.isLoading && list.error === undefined && approvals.length === 0 && <NoApprovals filter={filter} open={all.length} />}
           <ApprovalList
-            approvals={approvals} filter={filter} current={current} mine={mine} open={openIDs} selected={selection.ids}
+            approvals={approvals} filter={filter} current={current} mine={mine} caller={caller} open={openIDs} selected={selection.ids}
             onSelect={selection.toggle} onOpen={focusDetail} onMore={list.onMore}
           />
           {selection.approvals.length > 0 && <SelectionBar count={selection.approvals.length} onDecide={decideAll} onClear={selection.clear} />}
         </div>
         <div className={styles.detail}>
           {current !== "" && <Link href={back} className={styles.back}>← Inbox</Link>}
-          {current === "" ? <NoneChosen hasApprovals={approvals.length > 0} /> : <ApprovalDetail key={current} shown={shown} isMine={mine.has(current)} hasShortcuts={bulk === undefined} />}
+          {current === "" ? <NoneChosen hasApprovals={approvals.length > 0} /> : <ApprovalDetail key={current} shown={shown} isMine={mineIfKnown?.has(current)} hasShortcuts={bulk === undefined} />}
         </div>
       </div>
       {bulk && (

@@ -85,10 +85,21 @@ export function useApproval(thread: string, id: string): ShownApproval {
   });
   const known = audit.data;
   const current = open ?? known ?? (wasOpen ? lastOpen : undefined);
-  const approval = current && known?.events ? { ...current, events: known.events } : current;
+  const isOpen = open !== undefined || (known?.status === "open" && !wasOpen);
+  const isDecided = current?.status === "decided" || current?.status === "expired";
+  const approval = useMemo(
+    () =>
+      current && {
+        ...current,
+        ...(known?.events && { events: known.events }),
+        // The decisions of an approval that was open a moment ago are votes.
+        ...(!isOpen && !isDecided && { decisions: [] }),
+      },
+    [current, known, isOpen, isDecided],
+  );
   return {
     approval,
-    isOpen: open !== undefined || (known?.status === "open" && !wasOpen),
+    isOpen,
     isLoading: audit.isPending && approval === undefined,
     isReadable,
     error: approval === undefined ? (audit.error ?? undefined) : undefined,

@@ -1,6 +1,6 @@
 import type { Approval } from "@perdure/client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo } from "react";
+import { useCallback, useEffect, useMemo } from "react";
 import { useClient } from "../../session";
 
 const queryKey = ["approvals", "mine"];
@@ -28,4 +28,10 @@ export function useMine(open: readonly Approval[]): ReadonlySet<string> | undefi
     return () => window.clearTimeout(timer);
   }, [queries, open]);
   return useMemo(() => data && new Set(data), [data]);
+}
+
+/** Returns what removes an approval from those that wait for the caller, after they have voted. */
+export function useForgetMine(): (id: string) => void {
+  const queries = useQueryClient();
+  return useCallback((id) => queries.setQueryData<string[]>(queryKey, (ids) => ids?.filter((other) => other !== id)), [queries]);
 }

@@ -1,0 +1,76 @@
+package console
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+const (
+	steering = "[data-pending=steering]"
+	queued   = "[data-pending=queued]"
+)
+
+// whileBusy chooses what happens to the messages that are sent while a run is active.
+func whileBusy(tab *kit.Tab, choice string) {
+	tab.Click("form[aria-label='New message'] button[aria-haspopup=listbox]")
+	tab.Click("[role=option]:has-text('" + choice + "')")
+}
+
+// testBusy: a person pauses a run. The messages that they send meanwhile are for the run, or wait in
+// the queue, and the page shows which. One of them is not to be answered. The last message stops its
+// run.
+func testBusy(t *testing.T, p *kit.Perdure) {
+	tab := kit.OpenTab(t, p.URL("/console/chat/stepper"))
+	tab.Await("[aria-label='About stepper']", "Counts, and calculates at the end.")
+	tab.Await("[aria-label='About stepper'] dd", "calculate")
+	say(tab, "Count")
+	tab.Await("[data-kind=text]", "n3 ")
+	tab.Click("role=button[name='Pause']")
+	tab.Await("[data-status=paused]", "paused")
+	tab.Await("[data-kind=text]", lastNumber)
+
+	say(tab, "Hurry")
+	tab.Await(steering, "Waits for the next step of the run.")
+	whileBusy(tab, "Send after the run")
+	say(tab, "The first that waits")
+	say(tab, "The second that waits")
+	tab.Await(queued+":has-text('The second')", "Waits for its turn")
+	tab.WantAccessible()
+	tab.Click(queued + ":has-text('The second') >> text=Do not answer it")
+	tab.Await(queued+":has-text('The second')", "This message will not be answered.")
+	tab.Await("role=status", "This message will not be answered.")
+	if text := tab.Await("[data-status=paused]", ""); strings.Contains(text, "The end is") {
+		t.Errorf("a paused run has continued:\n%s", text)
+	}
+
+	tab.Click("role=button[name='Resume']")
+	tab.Await("[data-kind=text]", "I am short.")
+	tab.Await("role=button[name='Answer again']", "")
+	tab.AwaitGone("[data-pending]")
+	wantOutcomes(t, p, threadOf(tab), "success", "success", "cancelled")
+
+	say(tab, "Count")
+	tab.Await("[data-kind=text] >> nth=-1", "n3 ")
+	whileBusy(tab, "Stop the run, then send")
+	say(tab, "Rather not")
+	tab.Await("[data-kind=text] >> nth=-1", "I am short.")
+	tab.Await("role=button[name='Answer again']", "")
+	wantOutcomes(t, p, threadOf(tab), "success", "success", "cancelled", "cancelled", "success")
+}
+
+// wantOutcomes compares the outcomes of the runs of a thread, oldest first.
+func wantOutcomes(t *testing.T, p *kit.Perdure, thread string, want ...string) {
+	t.Helper()
+	var runs struct{ Items []struct{ Outcome string } }
+	p.GetJSON(t, "/v1/threads/"+thread+"/runs", &runs)
+	var got []string
+	for _, run := range slices.Backward(runs.Items) {
+		got = append(got, run.Outcome)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("outcomes of the runs: got %q, want %q", got, want)
+	}
+}

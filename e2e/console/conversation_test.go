@@ -1,0 +1,75 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/e2e/kit"
+)
+
+// staff are agents that work long enough for a person to act meanwhile.
+const staff = `
+name: stepper
+description: Counts, and calculates at the end.
+model: scripted/stepper
+tools: [calculate]
+---
+name: echo
+model: scripted/echo
+---
+name: lead
+model: scripted/lead
+tools: ["agent:middle"]
+---
+name: middle
+model: scripted/middle
+tools: ["agent:stepper"]
+---
+kind: script
+name: stepper
+pace: 20ms
+turns:
+  - {when: Count, steps: [{say: "%s", calls: [{tool: calculate, arguments: {expression: 1+1}}]}, {say: "The end is {calculate}."}]}
+  - {steps: [{say: I am short.}]}
+---
+kind: script
+name: echo
+turns: [{when: 'Hello (?P<name>\w+)', steps: [{say: "Hi {name}."}]}, {steps: [{say: I see it.}]}]
+---
+kind: script
+name: lead
+turns: [{steps: [{say: I ask the middle., calls: [{tool: middle, arguments: {task: Work}}]}, {say: All is done.}]}]
+---
+kind: script
+name: middle
+turns: [{steps: [{say: I let somebody count., calls: [{tool: stepper, arguments: {task: Count}}]}, {say: The middle is done.}]}]
+`
+
+// lastNumber is the last number that the agent stepper counts to.
+const lastNumber = "n299"
+
+// TestConversation: one process serves conversations with the agents of staff, concurrently.
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	var numbers strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&numbers, "n%d ", i)
+	}
+	p := kit.SetupWith(t, fmt.Sprintf(staff, numbers.String()))
+	for name, test := range map[string]func(*testing.T, *kit.Perdure){
+		"busy": testBusy, "attachments": testAttachments, "subagents": testSubagents, "offline": testOffline, "forks": testForks,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, p)
+		})
+	}
+}
+
+// threadOf returns the ID of the thread that a tab shows.
+func threadOf(tab *kit.Tab) string {
+	var path string
+	tab.Evaluate("location.pathname", &path)
+	return path[strings.LastIndex(path, "/")+1:]
+}
