@@ -67,9 +67,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// threadOf returns the ID of the thread that a tab shows.
-func threadOf(tab *kit.Tab) string {
-	var path string
-	tab.Evaluate("location.pathname", &path)
-	return path[strings.LastIndex(path, "/")+1:]
+// threadOf returns the ID of the thread whose conversation a tab shows.
+func threadOf(tab *kit.Tab) (id string) {
+	tab.Evaluate(`decodeURIComponent(location.pathname.split("/threads/")[1])`, &id)
+	return id
 }

@@ -22,7 +22,7 @@ func testKeys(o office) {
 	tab.Evaluate("history.back()", nil)
 	tab.Await("role=button[name=/^Approve/]", "")
 	tab.Evaluate("performance.now = () => 1e9", nil) // it has been there for long
-	tab.Press("g", "x", "g", "e", "g", "r") // no such sequences
+	tab.Press("g", "x", "g", "e", "g", "r")          // no such sequences
 	tab.AwaitGone(prefix)
 	tab.AwaitGone("label:has-text('Reason')")
 	tab.AwaitGone("text=Edited arguments")

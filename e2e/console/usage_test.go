@@ -47,3 +47,6 @@ func TestUsage(t *testing.T) {
 	tab.AwaitGone("role=option[name='By tenant']")
 	tab.WantAccessible()
 }
+
+// keyOf returns the API key of a user.
+func keyOf(user string) string { return "the-secret-key-of-" + user }
