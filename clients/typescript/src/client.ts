@@ -302,8 +302,12 @@ export class PerdureClient {
 
   /** Returns all agents. */
   async agents(options: CommandOptions = {}): Promise<schemas.Agent[]> {
-    const { items } = await this.get<{ items: schemas.Agent[] }>(`${this.baseUrl}/v1/agents`, options);
-    return items;
+    return (await this.agentList(options)).items;
+  }
+
+  /** Returns all agents, and why definitions of the server's directory are not published. */
+  agentList(options: CommandOptions = {}): Promise<{ items: schemas.Agent[]; problems?: string[] }> {
+    return this.get(`${this.baseUrl}/v1/agents`, options);
   }
 
   /** Returns an agent. */

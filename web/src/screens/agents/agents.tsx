@@ -9,7 +9,7 @@ import { useShortcuts } from "../../components/shortcuts";
 import { type Column, Table } from "../../components/table";
 import { paths } from "../../paths";
 import styles from "./agents.module.css";
-import { shortRevision, useAgents } from "./queries";
+import { shortRevision, useAgents, useDirectoryProblems } from "./queries";
 import { ToolList } from "./tool_list";
 
 const columns: Column<Agent>[] = [
@@ -52,6 +52,7 @@ export default function Agents() {
         </div>
       )}
     >
+      <DirectoryProblems />
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
       {agents === undefined && error === null && <Loading />}
       {agents?.length === 0 && <NoAgents />}
@@ -59,6 +60,17 @@ export default function Agents() {
         ? <Table label="Agents" columns={columns} rows={shown} keyOf={({ name }) => name} />
         : <Empty title={`No agent matches “${query}”`} />)}
     </Page>
+  );
+}
+
+function DirectoryProblems() {
+  const { data: problems = [] } = useDirectoryProblems();
+  if (problems.length === 0) return null;
+  return (
+    <div className={styles.notice} role="note">
+      <p><strong>Not all files of the directory are published:</strong></p>
+      <ul>{problems.map((problem) => <li key={problem}>{safeText(problem)}</li>)}</ul>
+    </div>
   );
 }
 
