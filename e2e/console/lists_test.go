@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -71,4 +72,22 @@ func TestNewChatChoosesUsableAgent(t *testing.T) {
 	tab = kit.OpenTab(t, kit.Shared.URL("/console/agents/aaa-scriptless"))
 	tab.Await("[role=note]", `unknown script "gone"`)
 	tab.WantAccessible()
+}
+
+// TestUsageOfWaitingRuns: a run that waits is no success, and is no run of its own.
+func TestUsageOfWaitingRuns(t *testing.T) {
+	t.Parallel()
+	publish(t, "console-waiter", "name: console-waiter\nmodel: scripted/demo\ntools: [calculate, current_time]\napprovals: [{tools: [calculate]}]\n")
+	in := kit.NewInput("What is 12*7?")
+	kit.Shared.FollowAgent(t, "/v1/agents/console-waiter/runs", in).Finish(t)
+	events := kit.Shared.FollowThread(t, kit.Input{ThreadID: in.ThreadID, RunID: "none"})
+	waiting := events.UntilInterrupt(t, "tool_call")[0]
+	tab := kit.OpenTab(t, kit.Shared.URL("/console/agents/console-waiter"))
+	tab.Await("figure:has-text('Runs')", "Waited for a decision 1 time")
+	tab.Await("figure:has-text('Success') >> css=figcaption", "–")
+	tab.WantAccessible()
+	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, waiting.ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
+	}
+	events.Until(t, func(e kit.Event) bool { return e.Type == "RUN_FINISHED" })
 }
