@@ -74,6 +74,35 @@ func TestNewChatChoosesUsableAgent(t *testing.T) {
 	tab.WantAccessible()
 }
 
+// TestNewAgent: a user writes an agent from the template, with the name of another agent at first, and
+// publishes it. The page confirms it, and the agent answers.
+func TestNewAgent(t *testing.T) {
+	t.Parallel()
+	publish(t, "console-taken", "name: console-taken\nmodel: scripted/demo\n")
+	tab := kit.OpenTab(t, kit.Shared.URL("/console/agents"))
+	tab.Await("table[aria-label=Agents]", "demo")
+	tab.Press("n")
+	const editor = ".cm-content[aria-readonly=false]"
+	tab.Await(editor, "name: helper")
+	tab.WantAccessible()
+	paste(tab, editor, "name: console-taken\nmodel: scripted/demo\n")
+	tab.Await("[role=note]", "There is an agent console-taken already.")
+	tab.Await("role=button[name='Publish'][disabled=true]", "")
+	tab.WantAccessible()
+	paste(tab, editor, "name: console-new\nmodel: scripted/demo\ntool: [calculate]\n")
+	tab.Await("section[aria-labelledby=mistakes] li", "line 3")
+	paste(tab, editor, "name: console-new\nmodel: scripted/demo\n")
+	tab.Reload()
+	tab.Await(editor, "console-new")
+	tab.AwaitGone("section[aria-labelledby=mistakes]")
+	tab.Click("role=button[name='Publish']")
+	tab.Await("h1", "console-new")
+	tab.Await("[aria-hidden=true]:has-text('Published console-new')", "")
+	tab.WantAccessible()
+	tab.Click("role=button[name='Chat']")
+	tab.Await("h1", "Chat with console-new")
+}
+
 // TestUsageOfWaitingRuns: a run that waits is no success, and is no run of its own.
 func TestUsageOfWaitingRuns(t *testing.T) {
 	t.Parallel()

@@ -317,12 +317,13 @@ export class PerdureClient {
 
   /**
    * Publishes a definition: YAML as a string, or an object. With `replaces`, only if that revision is current; `null` = only
-   * if the agent does not exist. `note` says something about the change. Needs the role of administrators.
+   * if the agent does not exist. `note` says something about the change. The agent is for all tenants, or with the `scope`
+   * `tenant` for that of the caller. Needs the role of administrators.
    */
-  publishAgent(name: string, definition: string | object, options: CommandOptions & { replaces?: string | null; note?: string } = {}): Promise<schemas.Agent> {
-    const { replaces, note, ...rest } = options;
+  publishAgent(name: string, definition: string | object, options: CommandOptions & { replaces?: string | null; note?: string; scope?: schemas.Agent["scope"] } = {}): Promise<schemas.Agent> {
+    const { replaces, note, scope, ...rest } = options;
     const precondition: Record<string, string> = replaces === null ? { "If-None-Match": "*" } : replaces === undefined ? {} : { "If-Match": `"${replaces}"` };
-    return this.request({ method: "PUT", url: withQuery(agentURL(this.baseUrl, name), { note }), body: definition, headers: precondition }, rest);
+    return this.request({ method: "PUT", url: withQuery(agentURL(this.baseUrl, name), { note, scope }), body: definition, headers: precondition }, rest);
   }
 
   /** Stores a definition as a draft, which never becomes current: `startRun` runs it by its revision. */
