@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/internal/auth/policy"
 )
 
 const brief = "name: a\nmodel: test/m\ninstructions: |\n  Be brief.\n  Be kind.\n"
@@ -285,6 +286,34 @@ func TestAgentsHaveWarnings(t *testing.T) {
 		if !slices.Equal(one.Warnings, want) || !slices.Equal(listed.Warnings, want) {
 			t.Errorf("warnings of %s = %q, in the list %q, want %q", name, one.Warnings, listed.Warnings, want)
 		}
+	}
+}
+
+// TestListHasProblemsOfDirectory: callers who may publish agents learn which definitions of the
+// directory are not published. Other callers do not.
+func TestListHasProblemsOfDirectory(t *testing.T) {
+	t.Parallel()
+	node := setup(t, byTenantHeader, func(c *api.Config) {
+		c.Directory = func() agentroutes.Directory {
+			file, err := agents.Parse("a.yaml", []byte(brief+"description: of the file\n"))
+			if err != nil {
+				t.Error(err)
+			}
+			return agentroutes.Directory{Agents: []*agents.Definition{file}, Problem: "b.yaml:4: wrong\nb.yaml:5: wrong"}
+		}
+	})
+	admin := []string{"X-Tenant", "acme", "X-Subject", "root", "X-Role", policy.DefaultRoles.PlatformAdmin}
+	node.do(http.MethodPut, "/v1/agents/a", brief, admin...).mustStatus(t, "publication", http.StatusOK)
+	var list struct{ Problems []string }
+	if err := json.Unmarshal([]byte(node.do(http.MethodGet, "/v1/agents", "", admin...).body), &list); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"b.yaml:4: wrong", "b.yaml:5: wrong", "the file of a is not published, because another definition was published over HTTP: --agents-force publishes the file"}
+	if !slices.Equal(list.Problems, want) {
+		t.Errorf("problems = %q, want %q", list.Problems, want)
+	}
+	if a := node.do(http.MethodGet, "/v1/agents", "", "X-Tenant", "acme", "X-Subject", "ann"); strings.Contains(a.body, "problems") {
+		t.Errorf("list for a member = %s, want no problems", a.body)
 	}
 }
 

@@ -90,6 +90,9 @@ type Config struct {
 	// agents, MCP servers, providers and scripts. Publishing an agent that uses them causes no
 	// warning. It is called concurrently. nil = there are none.
 	Known func() agents.Names
+	// Directory returns that directory for the list of agents. It is called concurrently. nil = there
+	// is none.
+	Directory func() agentroutes.Directory
 
 	// PublicKeys returns the public keys of the assertions of all workers, as JSON Web Keys. It is
 	// called concurrently. nil = there are none.
@@ -401,7 +404,7 @@ func (s *Server) routes() *gin.Engine {
 	// Answers to GET requests count as streams of the node. Handlers of long POST answers count by
 	// themselves (startRun).
 	v1 := r.Group("/v1", s.labelRequest, record, s.countStream)
-	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Logger: s.logger, Meter: s.meter, Access: s.access}
+	definitions := &agentroutes.Routes{Writer: s.Writer, Reader: s.Reader, Catalog: s.Catalog, Tools: s.Tools, Known: s.Known, Directory: s.Directory, Logger: s.logger, Meter: s.meter, Access: s.access}
 	definitions.Register(v1)
 	s.newSystem().Register(v1)
 	v1.POST("/agents/:agent/runs", s.Handle(s.startRun))

@@ -55,6 +55,9 @@ func (s Scope) query(parameters url.Values) url.Values {
 // AgentList is the response of Client.Agents.
 type AgentList struct {
 	Items []Agent `json:"items"`
+	// Problems tell which definitions of the server's directory are not published, and why, for callers
+	// who may publish agents.
+	Problems []string `json:"problems,omitempty"`
 }
 
 func agentPath(agent string, rest ...string) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,13 +29,14 @@ var (
 // Publish makes a definition of a directory the current one of its agent, and returns its revision.
 // If the current definition was published over HTTP and is a different one, it stays, and Publish
 // fails with ErrKept, except with force. If it is the same one, the directory becomes its source;
-// the directory may replace it from then on.
+// the directory may replace it from then on. The directory already is the source of the definition
+// that it has published last: to restore that one over HTTP changes nothing for it.
 //
 // Nodes that start together publish concurrently. If their directories differ, the last publication
 // is current.
 func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool) (revision string, err error) {
-	return c.publish(ctx, d, Publication{Source: SourceDirectory}, func(last Publication) error {
-		if last.Source == SourcePut && last.Revision != d.Revision() && !force {
+	return c.publish(ctx, d, Publication{Source: SourceDirectory}, func(last, own Publication) error {
+		if last.Source == SourcePut && last.Revision != d.Revision() && last.Revision != own.Revision && !force {
 			return fmt.Errorf("%w: %s", ErrKept, d.Name)
 		}
 		return nil
@@ -50,7 +52,7 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 func (c *Catalog) Put(
 	ctx context.Context, tenant string, d *agents.Definition, by *auth.Principal, note string, expected func(current string) bool,
 ) (revision string, err error) {
-	return c.publish(ctx, d, Publication{Tenant: tenant, Source: SourcePut, By: by, Note: note}, func(last Publication) error {
+	return c.publish(ctx, d, Publication{Tenant: tenant, Source: SourcePut, By: by, Note: note}, func(last, _ Publication) error {
 		if tenant != "" && last.Number == 0 {
 			if err := c.checkName(ctx, d.Name); err != nil {
 				return err
@@ -72,25 +74,28 @@ func (c *Catalog) checkName(ctx context.Context, name string) error {
 	return err
 }
 
-// publish creates the next publication, with the tenant, the source and the author of p, if check
-// returns nil for the last one, and waits until this process sees it. If the same source has already
-// made the revision current, publish does nothing and does not call check: the request is a
-// repetition.
-func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publication, check func(last Publication) error) (string, error) {
+// publish creates the next publication, with the tenant, the source and the author of p, and waits
+// until this process sees it. Before, check must return nil for the last publication, and for the
+// last one of a directory (own). If the revision is current, and the same source has made it current
+// or the last publication of the directory has it, publish does nothing and does not call check: the
+// request is a repetition.
+func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publication, check func(last, own Publication) error) (string, error) {
 	body, err := agents.Encode(d)
 	if err != nil {
 		return "", err
 	}
 	agent, revision, isStored := addressOf(p.Tenant, d.Name), RevisionOf(p.Tenant, d), false
 	for {
-		last, err := c.lastPublication(ctx, agent)
+		all, err := c.storedPublications(ctx, agent)
 		if err != nil {
 			return "", err
 		}
-		if last.Revision == revision && last.Source == p.Source {
+		last, own := latest(all), latest(slices.DeleteFunc(slices.Clone(all), func(p Publication) bool { return p.Source != SourceDirectory }))
+		isOwn := p.Source == SourceDirectory && own.Revision == revision
+		if last.Revision == revision && (last.Source == p.Source || isOwn) {
 			return revision, c.await(ctx, agent, last.Number)
 		}
-		if err := check(last); err != nil {
+		if err := check(last, own); err != nil {
 			return "", err
 		}
 		if !isStored {
@@ -137,12 +142,17 @@ func (c *Catalog) append(ctx context.Context, agent address, p Publication) erro
 // none.
 func (c *Catalog) lastPublication(ctx context.Context, agent address) (last Publication, err error) {
 	all, err := c.storedPublications(ctx, agent)
+	return latest(all), err
+}
+
+// latest returns the publication with the largest number; the zero value if there is none.
+func latest(all []Publication) (last Publication) {
 	for _, p := range all {
 		if p.Number > last.Number {
 			last = p
 		}
 	}
-	return last, err
+	return last
 }
 
 // storedPublications reads all publications of an agent from the bucket, in the order in which they

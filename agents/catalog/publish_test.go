@@ -120,9 +120,37 @@ func TestDirectoryKeepsPublishedDefinitions(t *testing.T) {
 	publish("five", false, nil)
 	current("five", catalog.SourceDirectory)
 	publish("six", false, nil)
-	put("six") // the directory's current definition stays current
-	publish("seven", false, catalog.ErrKept)
-	current("six", catalog.SourcePut)
+	put("six") // that of the directory
+	publish("seven", false, nil)
+	current("seven", catalog.SourceDirectory)
+}
+
+// TestRestoredFileIsNotPublishedAgain: a client restores the definition of the directory. Starts of
+// processes with that directory add no publication.
+func TestRestoredFileIsNotPublishedAgain(t *testing.T) {
+	t.Parallel()
+	ctx, node := open(t)
+	c := node()
+	watch(t, ctx, c)
+	start := func() {
+		t.Helper()
+		if _, err := c.Publish(ctx, definition("a", "file"), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start()
+	start()
+	for _, text := range []string{"changed", "file"} {
+		if _, err := c.Put(ctx, "", definition("a", text), nil, "", acceptAny); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start()
+	start()
+	list, err := c.Publications("", "a")
+	if err != nil || len(list) != 3 || list[2].Source != catalog.SourcePut {
+		t.Errorf("publications = %+v (%v), want one of the directory and two of the client", list, err)
+	}
 }
 
 // TestPutRefusesOutdatedRevision: of many publishers that expect the same revision, one succeeds.

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 )
 
-// Routes serves the definitions of agents. All exported fields but Tools and Known are
-// required. It is safe for concurrent use.
+// Routes serves the definitions of agents. All exported fields but Tools, Known and
+// Directory are required. It is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 	request.Reader
@@ -26,8 +26,11 @@ type Routes struct {
 	Tools Tools
 	// Known returns the names in the folder of definitions of this process. Using them causes no
 	// warning. It is called concurrently. nil = there are none.
-	Known  func() agents.Names
-	Logger *slog.Logger
+	Known func() agents.Names
+	// Directory returns the directory of definitions of this process. It is called concurrently. nil =
+	// there is none.
+	Directory func() Directory
+	Logger    *slog.Logger
 	// Meter has the quotas of agents and of their definitions.
 	Meter  *quota.Meter
 	Access *access.Guard

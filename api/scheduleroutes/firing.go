@@ -39,8 +39,8 @@ type schedule struct {
 	CreatedAt time.Time `json:"createdAt"`
 	ChangedAt time.Time `json:"changedAt"`
 	Paused    bool      `json:"paused"`
-	// PausedBecause is Temporal's note about the pause: the failure of a run, or that a request has
-	// paused the schedule. "" = it is not paused.
+	// PausedBecause is Temporal's note about a pause after the failure of a run; "" = the schedule is
+	// not paused, or a caller has paused it.
 	PausedBecause string `json:"pausedBecause,omitempty"`
 	// Next are the next times in the schedule, in UTC; never null. Fired counts the firings since
 	// the creation.
@@ -143,7 +143,10 @@ func scheduleOf(stored *schedules.Stored, d *client.ScheduleDescription) *schedu
 		out.ChangedBy = stored.Requester.Subject
 	}
 	if state := d.Schedule.State; state != nil && state.Paused {
-		out.Paused, out.PausedBecause = true, state.Note
+		out.Paused = true
+		if state.Note != schedules.NoteRequested {
+			out.PausedBecause = state.Note
+		}
 	}
 	for _, next := range d.Info.NextActionTimes {
 		out.Next = append(out.Next, next.UTC())

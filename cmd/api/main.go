@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/control/quota"
@@ -177,6 +178,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Temporal:    connections.Temporal,
 		Agents:      folder.Agents,
 		Known:       folder.Names,
+		Directory:   func() agentroutes.Directory { return agentroutes.Directory{Agents: folder.Agents} },
 		ForceAgents: cfg.ForceAgents,
 		Origins:     cfg.Origins,
 		Auth:        authenticator,

@@ -22,6 +22,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/auth/callers"
@@ -83,11 +84,13 @@ type devProcess struct {
 
 // devDefinitions is what the process has of the folder with the definitions.
 type devDefinitions struct {
-	folder   *agents.Folder
-	names    atomic.Pointer[agents.Names] // of the definitions; the API reads them concurrently
-	problem  string                       // the last error of the definitions that was printed; "" = they are valid
-	tools    *toolset.Set
-	declared string // the declarations of the tools and scripts that the worker has
+	folder *agents.Folder
+	names  atomic.Pointer[agents.Names] // of the definitions; the API reads them concurrently
+	// directory is what the API tells of the folder; it reads it concurrently.
+	directory atomic.Pointer[agentroutes.Directory]
+	problem   string // the last error of the definitions that was printed; "" = they are valid
+	tools     *toolset.Set
+	declared  string // the declarations of the tools and scripts that the worker has
 }
 
 // onClose has close call f, before everything that was opened earlier.
@@ -141,6 +144,7 @@ func (p *devProcess) loadDefinitions(context.Context) (err error) {
 		return err
 	}
 	p.names.Store(new(p.folder.Names()))
+	p.directory.Store(&agentroutes.Directory{Agents: p.folder.Agents, Problem: p.problem})
 	if p.declared, err = declarations(p.folder); err != nil {
 		return err
 	}
@@ -373,6 +377,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Temporal:    p.temporal,
 		Agents:      p.folder.Agents,
 		Known:       func() agents.Names { return *p.names.Load() },
+		Directory:   func() agentroutes.Directory { return *p.directory.Load() },
 		ForceAgents: cfg.ForceAgents,
 		Origins:     origins(cfg.Origins),
 		Auth:        p.authenticator,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/internal/process/workernode"
 	"github.com/perdure/perdure/internal/workers/toolset"
 )
@@ -20,12 +21,13 @@ func (p *devProcess) reload(ctx context.Context, out io.Writer) {
 	if ctx.Err() != nil {
 		return
 	}
-	for _, change := range changes {
-		fmt.Fprintln(out, change)
-	}
 	problem := ""
 	if err != nil {
 		problem = err.Error()
+	}
+	p.directory.Store(&agentroutes.Directory{Agents: p.folder.Agents, Problem: problem})
+	for _, change := range changes {
+		fmt.Fprintln(out, change)
 	}
 	switch {
 	case err == nil:

@@ -38,6 +38,22 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
+// wantProblems reads from the list of agents which definitions are not published, and why: one text
+// with each part.
+func wantProblems(t *testing.T, p *kit.Perdure, parts ...string) {
+	t.Helper()
+	var list struct{ Problems []string }
+	p.GetJSON(t, "/v1/agents", &list)
+	if len(list.Problems) != len(parts) {
+		t.Fatalf("problems = %q, want those with %q", list.Problems, parts)
+	}
+	for i, part := range parts {
+		if !strings.Contains(list.Problems[i], part) {
+			t.Errorf("problem = %q, want it with %q", list.Problems[i], part)
+		}
+	}
+}
+
 // TestDevPublishesChangedFiles: perdure dev starts without its folder of definitions. It publishes
 // a file when it appears and when it changes, also in a new subfolder, and names the line of a
 // mistake. A waiting run keeps its revision.
@@ -68,12 +84,14 @@ func TestDevPublishesChangedFiles(t *testing.T) {
 	save(t, file, text("approvals: nothing", "Second."))
 	p.Output.Await(t, file+":4: ")
 	p.Output.Await(t, "The former definitions stay until this is corrected.")
+	wantProblems(t, p, file+":4: ")
 	p.StartCommand(t, "run", "clerk", "Add.", "--thread", kit.NewThreadOf(p)).Finish(t, 3)
 
 	save(t, file, text("", "Second."))
 	if between := p.Output.Await(t, "published clerk, revision "); !strings.Contains(between, "restarted the worker") {
 		t.Errorf("output = %q, want no restart of the worker", between)
 	}
+	wantProblems(t, p)
 	if said := p.StartCommand(t, "run", "clerk", "Add.", "--thread", kit.NewThreadOf(p)).Finish(t, 0); said != "Second.\n" {
 		t.Errorf("answer of the new revision = %q, want %q", said, "Second.\n")
 	}

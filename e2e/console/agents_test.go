@@ -111,6 +111,8 @@ func TestAgents(t *testing.T) {
 	tab.Click("[role=dialog] >> button:text-is('Publish')")
 	tab.AwaitGone("[role=dialog]")
 	tab.Await("ol[aria-label=Revisions] li:first-child", "Restore "+first[:8])
+	tab.Await("ol[aria-label=Revisions] li:last-child", "published again above")
+	tab.AwaitGone("role=button[name='Restore " + first[:8] + "']")
 	var current struct{ Revision string }
 	if kit.Shared.GetJSON(t, "/v1/agents/console-writer", &current); current.Revision != first {
 		t.Errorf("current revision: got %s, want the restored %s", current.Revision, first)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -71,4 +72,51 @@ func TestNewChatChoosesUsableAgent(t *testing.T) {
 	tab = kit.OpenTab(t, kit.Shared.URL("/console/agents/aaa-scriptless"))
 	tab.Await("[role=note]", `unknown script "gone"`)
 	tab.WantAccessible()
+}
+
+// TestNewAgent: a user writes an agent from the template, with the name of another agent at first, and
+// publishes it. The page confirms it, and the agent answers.
+func TestNewAgent(t *testing.T) {
+	t.Parallel()
+	publish(t, "console-taken", "name: console-taken\nmodel: scripted/demo\n")
+	tab := kit.OpenTab(t, kit.Shared.URL("/console/agents"))
+	tab.Await("table[aria-label=Agents]", "demo")
+	tab.Press("n")
+	const editor = ".cm-content[aria-readonly=false]"
+	tab.Await(editor, "name: helper")
+	tab.WantAccessible()
+	paste(tab, editor, "name: console-taken\nmodel: scripted/demo\n")
+	tab.Await("[role=note]", "There is an agent console-taken already.")
+	tab.Await("role=button[name='Publish'][disabled=true]", "")
+	tab.WantAccessible()
+	paste(tab, editor, "name: console-new\nmodel: scripted/demo\ntool: [calculate]\n")
+	tab.Await("section[aria-labelledby=mistakes] li", "line 3")
+	paste(tab, editor, "name: console-new\nmodel: scripted/demo\n")
+	tab.Reload()
+	tab.Await(editor, "console-new")
+	tab.AwaitGone("section[aria-labelledby=mistakes]")
+	tab.Click("role=button[name='Publish']")
+	tab.Await("h1", "console-new")
+	tab.Await("[aria-hidden=true]:has-text('Published console-new')", "")
+	tab.WantAccessible()
+	tab.Click("role=button[name='Chat']")
+	tab.Await("h1", "Chat with console-new")
+}
+
+// TestUsageOfWaitingRuns: a run that waits is no success, and is no run of its own.
+func TestUsageOfWaitingRuns(t *testing.T) {
+	t.Parallel()
+	publish(t, "console-waiter", "name: console-waiter\nmodel: scripted/demo\ntools: [calculate, current_time]\napprovals: [{tools: [calculate]}]\n")
+	in := kit.NewInput("What is 12*7?")
+	kit.Shared.FollowAgent(t, "/v1/agents/console-waiter/runs", in).Finish(t)
+	events := kit.Shared.FollowThread(t, kit.Input{ThreadID: in.ThreadID, RunID: "none"})
+	waiting := events.UntilInterrupt(t, "tool_call")[0]
+	tab := kit.OpenTab(t, kit.Shared.URL("/console/agents/console-waiter"))
+	tab.Await("figure:has-text('Runs')", "Waited for a decision 1 time")
+	tab.Await("figure:has-text('Success') >> css=figcaption", "–")
+	tab.WantAccessible()
+	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, waiting.ID, `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("approve: got %d %v, want %d", status, answer, http.StatusOK)
+	}
+	events.Until(t, func(e kit.Event) bool { return e.Type == "RUN_FINISHED" })
 }

@@ -145,9 +145,13 @@ func (s *testSchedule) post(t *testing.T, what string) {
 func (s *testSchedule) pause(t *testing.T) scheduleView {
 	t.Helper()
 	s.post(t, "pause")
-	return s.until(t, "it is paused and nothing goes on", func(now scheduleView) bool {
+	paused := s.until(t, "it is paused and nothing goes on", func(now scheduleView) bool {
 		return now.Paused && !slices.ContainsFunc(now.Recent, func(r firing) bool { return r.Active })
 	})
+	if paused.PausedBecause != "" {
+		t.Errorf("reason of a requested pause: got %q, want none", paused.PausedBecause)
+	}
+	return paused
 }
 
 // delete deletes the schedule.

@@ -35,6 +35,9 @@ func (e *environment) listAgents() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, problem := range list.Value.Problems {
+				fmt.Fprintln(cmd.ErrOrStderr(), problem)
+			}
 			rows := [][]string{{"AGENT", "SCOPE", "MODEL", "REVISION", "DESCRIPTION"}}
 			for _, a := range list.Value.Items {
 				rows = append(rows, []string{a.Name, string(a.Scope), a.Model, shortRevision(a.Revision), a.Description})

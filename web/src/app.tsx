@@ -5,6 +5,7 @@ import { Link, Route, Switch, useLocation } from "wouter";
 import styles from "./app.module.css";
 import { announce, Announcer } from "./components/announcer";
 import { IconButton } from "./components/button";
+import { Confirmation } from "./components/confirmation";
 import { AgentIcon, ChatIcon, InboxIcon, KeyboardIcon, ScheduleIcon, SignOutIcon, SystemIcon, ThemeIcon, ThreadsIcon, UsageIcon } from "./components/icons";
 import { Empty, Loading, Page } from "./components/page";
 import { Problem } from "./components/problem";
@@ -23,6 +24,7 @@ const screens = {
   threads: lazy(() => import("./screens/threads/threads")),
   run: lazy(() => import("./screens/run/run")),
   agents: lazy(() => import("./screens/agents/agents")),
+  newAgent: lazy(() => import("./screens/agents/new_agent")),
   agent: lazy(() => import("./screens/agents/agent")),
   schedules: lazy(() => import("./screens/schedules/schedules")),
   schedule: lazy(() => import("./screens/schedules/schedule")),
@@ -34,7 +36,7 @@ const places = [
   { path: paths.home, label: "Chat", key: "c", icon: ChatIcon, isCurrent: (at: string) => at === "/" || at.startsWith("/chat/") },
   { path: paths.inbox, label: "Inbox", key: "i", icon: InboxIcon },
   { path: paths.threads, label: "Threads", key: "t", icon: ThreadsIcon },
-  { path: paths.agents, label: "Agents", key: "a", icon: AgentIcon },
+  { path: paths.agents, label: "Agents", key: "a", icon: AgentIcon, isCurrent: (at: string) => at === paths.agents || at.startsWith("/agents/") || at === paths.newAgent },
   { path: paths.schedules, label: "Schedules", key: "s", icon: ScheduleIcon },
   { path: paths.usage, label: "Usage", key: "u", icon: UsageIcon },
   { path: paths.system, label: "System", key: "y", icon: SystemIcon },
@@ -48,6 +50,7 @@ export function App() {
       <RouterProvider navigate={navigate}>
         <ShortcutListener />
         <Announcer />
+        <Confirmation />
         <InboxNotifier />
         <div className={styles.app}>
           <a className={styles.skip} href="#content">Skip to the content</a>
@@ -141,6 +144,7 @@ function Screens() {
           <Route path="/threads/:thread">{(params) => <screens.thread {...decoded(params)} />}</Route>
           <Route path="/threads/:thread/runs/:run">{(params) => <screens.run {...decoded(params)} />}</Route>
           <Route path="/agents">{() => <screens.agents />}</Route>
+          <Route path="/new-agent">{() => <screens.newAgent />}</Route>
           <Route path="/agents/:agent/*?">{(params) => <screens.agent {...decoded(params)} />}</Route>
           <Route path="/schedules">{() => <screens.schedules />}</Route>
           <Route path="/schedules/:schedule">{(params) => <screens.schedule {...decoded(params)} />}</Route>

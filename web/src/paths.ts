@@ -11,6 +11,7 @@ export const paths = {
   inbox: "/inbox",
   approval: (thread: string, approval: string) => `/inbox/${segment(thread)}/${segment(approval)}`,
   agents: "/agents",
+  newAgent: "/new-agent",
   agent: (agent: string) => `/agents/${segment(agent)}`,
   schedules: "/schedules",
   schedule: (schedule: string) => `/schedules/${segment(schedule)}`,

@@ -302,8 +302,12 @@ export class PerdureClient {
 
   /** Returns all agents. */
   async agents(options: CommandOptions = {}): Promise<schemas.Agent[]> {
-    const { items } = await this.get<{ items: schemas.Agent[] }>(`${this.baseUrl}/v1/agents`, options);
-    return items;
+    return (await this.agentList(options)).items;
+  }
+
+  /** Returns all agents, and why definitions of the server's directory are not published. */
+  agentList(options: CommandOptions = {}): Promise<{ items: schemas.Agent[]; problems?: string[] }> {
+    return this.get(`${this.baseUrl}/v1/agents`, options);
   }
 
   /** Returns an agent: its current revision, or another one or a draft. */
@@ -313,7 +317,8 @@ export class PerdureClient {
 
   /**
    * Publishes a definition: YAML as a string, or an object. With `replaces`, only if that revision is current; `null` = only
-   * if the agent does not exist. `note` says something about the change. Needs the role of administrators.
+   * if the agent does not exist. `note` says something about the change. The agent is for all tenants, or with the `scope`
+   * `tenant` for that of the caller. Needs the role of administrators.
    */
   publishAgent(name: string, definition: string | object, options: CommandOptions & Filter<"putAgent"> & { replaces?: string | null } = {}): Promise<schemas.Agent> {
     const { replaces, note, scope, ...rest } = options;

@@ -123,9 +123,13 @@ func (s *Scheduler) Describe(ctx context.Context, tenant, id string) (*client.Sc
 	}
 }
 
+// NoteRequested is Temporal's note of a pause that a caller has requested. Temporal itself writes the
+// note of a pause after a failure.
+const NoteRequested = "paused by request"
+
 // Pause pauses a schedule. Errors: ErrUnknown, as for the methods below.
 func (s *Scheduler) Pause(ctx context.Context, tenant, id string) error {
-	return mapError(s.Handle(ctx, tenant, id).Pause(ctx, client.SchedulePauseOptions{Note: "paused by request"}))
+	return mapError(s.Handle(ctx, tenant, id).Pause(ctx, client.SchedulePauseOptions{Note: NoteRequested}))
 }
 
 // Resume ends the pause of a schedule.

@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/approvalroutes"
 	"github.com/perdure/perdure/api/systemroutes"
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -54,8 +55,11 @@ type Config struct {
 	Agents      []*agents.Definition
 	ForceAgents bool
 	// Known returns the names that the documents of the folder define. It is called concurrently.
-	Known   func() agents.Names
-	Origins []string
+	Known func() agents.Names
+	// Directory returns the directory of definitions, for the list of agents. It is called concurrently.
+	// nil = there is none.
+	Directory func() agentroutes.Directory
+	Origins   []string
 	// Auth authenticates callers, and Policies decides what they may do. Sessions are those of
 	// browsers; nil = there are none.
 	Auth     auth.Authenticator
@@ -174,6 +178,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Catalog:   c,
 		Tools:     n.board,
 		Known:     cfg.Known,
+		Directory: cfg.Directory,
 		Temporal:  cfg.Temporal,
 		Logger:    cfg.Logger,
 		Origins:   cfg.Origins,

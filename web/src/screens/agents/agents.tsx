@@ -1,6 +1,7 @@
 import type { Agent } from "@perdure/client";
 import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
+import { ButtonLink } from "../../components/button";
 import { Field } from "../../components/field";
 import { Empty, Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
@@ -9,7 +10,7 @@ import { useShortcuts } from "../../components/shortcuts";
 import { type Column, Table } from "../../components/table";
 import { paths } from "../../paths";
 import styles from "./agents.module.css";
-import { shortRevision, useAgents } from "./queries";
+import { shortRevision, useAgents, useDirectoryProblems } from "./queries";
 import { ToolList } from "./tool_list";
 
 const columns: Column<Agent>[] = [
@@ -38,20 +39,26 @@ export default function Agents() {
   const [searched] = useState(() => ({ field: null as HTMLElement | null }));
   const query = params.get("q") ?? "";
   const shown = agents?.filter(({ name, description, model }) => `${name} ${description} ${model}`.toLowerCase().includes(query.toLowerCase())) ?? [];
-  useShortcuts("Agents", [{ keys: "/", label: "Search", run: () => searched.field?.querySelector("input")?.focus() }]);
+  useShortcuts("Agents", [{ keys: "n", label: "New agent", run: () => navigate(paths.newAgent) }, { keys: "/", label: "Search", run: () => searched.field?.querySelector("input")?.focus() }]);
   const search = (text: string) => setParams(text === "" ? {} : { q: text }, { replace: true });
   return (
     <Page
       title="Agents"
-      actions={agents !== undefined && agents.length > 0 && (
-        <div ref={(field) => void (searched.field = field)} className={styles.search}>
-          <Field
-            label="Search agents" isLabelHidden placeholder="Search agents" type="search" value={query} onChange={search}
-            onKeyDown={(event) => event.key === "Enter" && shown.length === 1 && navigate(paths.agent(shown[0]!.name))}
-          />
-        </div>
-      )}
+      actions={
+        <>
+          {agents !== undefined && agents.length > 0 && (
+            <div ref={(field) => void (searched.field = field)} className={styles.search}>
+              <Field
+                label="Search agents" isLabelHidden placeholder="Search agents" type="search" value={query} onChange={search}
+                onKeyDown={(event) => event.key === "Enter" && shown.length === 1 && navigate(paths.agent(shown[0]!.name))}
+              />
+            </div>
+          )}
+          <ButtonLink href={paths.newAgent}>New agent</ButtonLink>
+        </>
+      }
     >
+      <DirectoryProblems />
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
       {agents === undefined && error === null && <Loading />}
       {agents?.length === 0 && <NoAgents />}
@@ -62,10 +69,21 @@ export default function Agents() {
   );
 }
 
+function DirectoryProblems() {
+  const { data: problems = [] } = useDirectoryProblems();
+  if (problems.length === 0) return null;
+  return (
+    <div className={styles.notice} role="note">
+      <p><strong>Not all files of the directory are published:</strong></p>
+      <ul>{problems.map((problem) => <li key={problem}>{safeText(problem)}</li>)}</ul>
+    </div>
+  );
+}
+
 function NoAgents() {
   return (
     <Empty title="No agents yet">
-      <p>An agent is a YAML file: a model, instructions and tools, or the steps of a pipeline. Write one, and publish it:</p>
+      <p>An agent is a YAML file: a model, instructions and tools, or the steps of a pipeline. <Link href={paths.newAgent}>Write one here</Link>, or in a terminal:</p>
       <pre><code>{"perdure new agent greeter\nperdure agents put agents/greeter.yaml"}</code></pre>
       <p><code>perdure dev</code> publishes the files of its directory by itself, also when you change them.</p>
     </Empty>

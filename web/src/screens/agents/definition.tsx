@@ -1,5 +1,5 @@
 import { type Agent, ProblemError } from "@perdure/client";
-import { lazy, Suspense, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
@@ -9,13 +9,13 @@ import { Loading } from "../../components/page";
 import { Problem } from "../../components/problem";
 import { useShortcuts } from "../../components/shortcuts";
 import type { Mark, YAMLEditorHandle } from "../../components/yaml_editor";
-import { definitionCompletion } from "./completion";
+import { useCompletion } from "./completion_names";
 import styles from "./definition.module.css";
 import { useDraft } from "./draft";
 import { Mistakes } from "./mistakes";
 import { PublishDialog } from "./publish_dialog";
 import { RepairNote } from "./repair_note";
-import { shortRevision, useAgents, useDefinition, useDefinitionSchema } from "./queries";
+import { shortRevision, useDefinition } from "./queries";
 import { TryButton } from "./try_button";
 import { useValidation } from "./validation";
 
@@ -129,19 +129,4 @@ function Outdated({ agent, base, onCompare }: { agent: Agent; base: string; onCo
       <Button onPress={onCompare}>Compare …</Button>
     </div>
   );
-}
-
-/** The completion of keys and names. Names come from the agents that the caller may run. */
-function useCompletion(name: string) {
-  const { data: schema } = useDefinitionSchema();
-  const { data: agents } = useAgents();
-  return useMemo(() => {
-    const all = agents ?? [];
-    const tools = all.flatMap((agent) => agent.tools ?? []).filter((tool) => !/^(agent|handoff):/.test(tool));
-    return definitionCompletion(schema, {
-      tools: [...new Set(tools)].sort(),
-      agents: all.map((agent) => agent.name).filter((other) => other !== name),
-      models: [...new Set(all.map(({ model }) => model).filter((model) => model !== ""))].sort(),
-    });
-  }, [schema, agents, name]);
 }

@@ -1,8 +1,8 @@
 import { type Agent, ProblemError } from "@perdure/client";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
-import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
+import { confirm } from "../../components/confirmation";
 import { Dialog, DialogActions } from "../../components/dialog";
 import { Field } from "../../components/field";
 import { Loading } from "../../components/page";
@@ -42,7 +42,7 @@ export function PublishDialog({ agent: { name, scope }, draft, note: first = "",
   const publish = useMutation({
     mutationFn: () => client.publishAgent(name, draft.text, { scope, replaces: compared, note: note.trim() || undefined }),
     onSuccess: async (published) => {
-      announce(`Published revision ${shortRevision(published.revision)}`);
+      confirm(`Published revision ${shortRevision(published.revision)} of ${name}`);
       onPublished();
       onClose();
       await queries.invalidateQueries({ queryKey: ["agents"] });

@@ -7,6 +7,12 @@ export function useAgents() {
   return useQuery({ queryKey: ["agents"], queryFn: () => client.agents(), refetchInterval: 10_000 });
 }
 
+/** Why definitions of the server's directory are not published. */
+export function useDirectoryProblems() {
+  const client = useClient();
+  return useQuery({ queryKey: ["agents of the directory"], queryFn: async () => (await client.agentList()).problems ?? [], refetchInterval: 10_000 });
+}
+
 /** An agent and its current revision. */
 export function useAgent(name: string) {
   const client = useClient();

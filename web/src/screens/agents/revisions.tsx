@@ -53,23 +53,29 @@ interface RevisionListProps {
 function RevisionList({ publications, before, after, onCompare, onRestore }: RevisionListProps) {
   return (
     <ol className={styles.list} aria-label="Revisions">
-      {publications.map((publication) => {
+      {publications.map((publication, i) => {
         const { revision, publishedAt, current, source, by, note } = publication;
         const name = shortRevision(revision);
+        // A revision that was published again is compared and restored in its newest place.
+        const isNewest = publications.findIndex((other) => other.revision === revision) === i;
         return (
-          <li key={publishedAt} className={revision === after || revision === before ? styles.compared : styles.revision}>
+          <li key={publishedAt} className={isNewest && (revision === after || revision === before) ? styles.compared : styles.revision}>
             <div className={styles.head}>
               <code title={revision}>{name}</code>
               {current && <span className={styles.current}>current</span>}
-              <span className={styles.choices}>
-                <Side name="from" label={`Compare from ${name}`} text="from" isChosen={revision === before} onChoose={() => onCompare({ from: revision })} />
-                <Side name="to" label={`Compare to ${name}`} text="to" isChosen={revision === after} onChoose={() => onCompare({ to: revision })} />
-              </span>
+              {isNewest
+                ? (
+                  <span className={styles.choices}>
+                    <Side name="from" label={`Compare from ${name}`} text="from" isChosen={revision === before} onChoose={() => onCompare({ from: revision })} />
+                    <Side name="to" label={`Compare to ${name}`} text="to" isChosen={revision === after} onChoose={() => onCompare({ to: revision })} />
+                  </span>
+                )
+                : <span className={`muted ${styles.choices}`}>published again above</span>}
             </div>
             {note !== undefined && <p className={styles.note}>{safeText(note)}</p>}
             <div className={styles.foot}>
               <span><Time at={publishedAt} /> · {source === "directory" ? "from the directory" : safeText(by ?? "anonymous caller")}</span>
-              {!current && <Button kind="quiet" onPress={() => onRestore(publication)} aria-label={`Restore ${name}`}>Restore …</Button>}
+              {isNewest && !current && <Button kind="quiet" onPress={() => onRestore(publication)} aria-label={`Restore ${name}`}>Restore …</Button>}
             </div>
           </li>
         );

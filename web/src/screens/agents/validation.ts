@@ -14,7 +14,7 @@ export interface Validation {
 const noMarks: readonly Mark[] = [];
 
 /** Has the server check a definition, when its text has not changed for a moment. */
-export function useValidation({ name, scope }: Agent, text: string | undefined): Validation {
+export function useValidation({ name, scope }: Pick<Agent, "name" | "scope">, text: string | undefined): Validation {
   const client = useClient();
   const settled = useSettled(text, 350);
   const { data, isError } = useQuery({

@@ -30,7 +30,7 @@ export function UsageCharts({ items, from, to }: UsageChartsProps) {
     <div className={styles.charts}>
       <Chart
         title="Runs" kind="bars" labels={labels} summary={countText(total(runs))} format={countText}
-        note={interrupted > 0 ? `They waited for a decision ${countText(interrupted)} ${interrupted === 1 ? "time" : "times"}.` : undefined}
+        note={interrupted > 0 ? `Waited for a decision ${countText(interrupted)} ${interrupted === 1 ? "time" : "times"}` : undefined}
         series={[
           { label: "succeeded", color: "blue", values: add(succeeded) },
           { label: "failed", color: "red", values: add((item) => item.failed) },

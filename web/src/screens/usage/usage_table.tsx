@@ -19,7 +19,7 @@ export function UsageTable({ items, group }: { items: readonly UsageItem[]; grou
     { title: "Waited", align: "end", cell: ({ interrupted }) => (interrupted === 0 ? "–" : countText(interrupted)) },
     { title: "Input tokens", align: "end", cell: ({ inputTokens }) => countText(inputTokens) },
     { title: "Output tokens", align: "end", cell: ({ outputTokens }) => countText(outputTokens) },
-    { title: "Mean duration", align: "end", cell: (item) => durationText(meanDuration([item]) ?? 0) },
+    { title: "Mean duration", align: "end", cell: (item) => (item.runs === 0 ? "–" : durationText(meanDuration([item]) ?? 0)) },
     { title: "Cost", align: "end", cell: (item) => (costOf(item) === 0 ? "–" : amountText(costOf(item))) },
   ];
   return <Table label={`Usage by ${group}`} columns={columns} rows={rows} keyOf={(item) => item[group] ?? ""} />;
