@@ -42,30 +42,6 @@ type Agent struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// agentList is the answer of GET /v1/agents.
-type agentList struct {
-	Items []Agent `json:"items"`
-	// Problems are those of the directory of definitions of this process.
-	Problems []string `json:"problems,omitempty"`
-}
-
-// listAgents serves GET /v1/agents: all agents that the caller may run by name, in one page.
-func (r *Routes) listAgents(c *gin.Context) error {
-	caller, err := request.Principal(c.Request.Context())
-	if err != nil {
-		return err
-	}
-	list, live := []Agent{}, r.liveNames(caller.Tenant)
-	for _, p := range r.Catalog.List(caller.Tenant) {
-		list = append(list, r.describeLive(p, live))
-	}
-	problems, err := r.directoryProblems(c.Request.Context())
-	if err != nil {
-		return err
-	}
-	return request.WriteJSON(c, http.StatusOK, agentList{list, problems})
-}
-
 // showAgent serves GET /v1/agents/{agent}: the agent as its current revision defines it, or as the
 // revision in the parameter does, which a run may have. The ETag is that revision, for If-Match. An
 // unknown agent or revision is a 404.
