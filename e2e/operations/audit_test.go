@@ -40,14 +40,17 @@ func TestAuditSurvives(t *testing.T) {
 	perdure(0, "hold", "release", thread)
 	perdure(0, "threads", "delete", thread)
 	head := lastLine(perdure(0, "audit", "verify"))
+	actions := []string{"run.start", "hold.set", "hold.release", "thread.delete"}
+	for _, action := range actions { // a kill loses what the process has not sent to the collector yet
+		c.AwaitRecord(t, action+" accepted")
+	}
 	p.Kill()
 	p.Start(t)
 	list := perdure(0, "audit", "--thread", thread)
-	for _, action := range []string{"run.start", "hold.set", "hold.release", "thread.delete"} {
+	for _, action := range actions {
 		if !strings.Contains(list, action+" ") {
 			t.Errorf("entries of the deleted thread:\n%s\nwant one with %s", list, action)
 		}
-		c.AwaitRecord(t, action+" accepted")
 	}
 	c.AwaitRecord(t, "thread.delete denied") // while the hold was set
 	if after := lastLine(perdure(0, "audit", "verify", "--head", head)); after == head {
