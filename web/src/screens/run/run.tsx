@@ -86,7 +86,7 @@ function TracedRun({ trace, tree, onFork }: { trace: Trace; tree: Tree; onFork: 
         {current.id === "" && <Spans {...{ trace, tree, selected, select, onFork }} />}
         {current.id === "graph" && (
           <Suspense fallback={<Loading />}>
-            <PipelineGraph thread={trace.threadId} run={trace.runId} trace={trace} />
+            <PipelineGraph {...{ trace, selected, onFork }} onSelect={select} />
           </Suspense>
         )}
         {current.id === "events" && <Events trace={trace} tree={tree} />}
