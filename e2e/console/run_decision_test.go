@@ -22,7 +22,8 @@ steps:
 `
 
 // TestRunAfterDecision: the graphs of the runs before and after a decision are the same: they have the steps of both
-// runs, and the time of the wait. A step opens its details, also with the keyboard.
+// runs, and the time of the wait. A step opens its details, also with the keyboard. The input of the run after the decision
+// is the decision.
 func TestRunAfterDecision(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-approved", signedAgent)
@@ -57,6 +58,12 @@ func TestRunAfterDecision(t *testing.T) {
 	first.Press("Escape")
 	first.AwaitGone("aside")
 	first.Await(step("sign_off")+":focus", "")
+
+	first.Await("a[href$='/threads/"+in.ThreadID+"']:has-text('go')", "") // the title of the thread
+	first.Click("main >> text=Input and output")
+	first.Await("main", "Publish?")
+	first.Await("main", "well done")
+	first.WantAccessible()
 }
 
 // wantSteps compares the states of steps in the list for screen readers, and that the graph draws the same.
