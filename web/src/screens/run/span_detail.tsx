@@ -13,7 +13,7 @@ import { moneyText } from "../../components/money";
 import { SpanContent } from "./span_content";
 import { kindNames, SpanIcon } from "./span_icon";
 import styles from "./span_detail.module.css";
-import { isWait, type Span, type SpanKind, titleOf, type Trace } from "./trace";
+import { causeOf, isSame, isWait, type Span, type SpanKind, titleOf, type Trace, treeOf } from "./trace";
 
 /** Properties of a SpanDetail. */
 export interface SpanDetailProps {
@@ -39,11 +39,11 @@ export function SpanDetail({ trace, span, otherRun, onClose, onShowEvents, onFor
         <IconButton label="Close the details" onPress={onClose}><CloseIcon /></IconButton>
       </header>
       <div className={styles.body} tabIndex={0} role="region" aria-label="Content of the span">
-        {span.error && <Failure error={span.error} />}
+        {span.error && <SpanFailure trace={trace} span={span} />}
         {span.retry && span.status === "running" && <RetryNotice retry={span.retry} />}
         <Facts trace={trace} span={span} otherRun={otherRun} />
         {span.kind === "interrupt" && <InterruptDetail threadId={trace.threadId} span={span} />}
-        {span.attempts && span.attempts.length > 0 && <Attempts attempts={span.attempts} />}
+        {span.attempts && span.attempts.length > 0 && <Attempts attempts={span.attempts} told={span.error ?? span.retry?.error} />}
         <SpanContent threadId={trace.threadId} span={span} />
         <div className={styles.links}>
           {onFork && forkable.has(span.kind) && <Button onPress={() => onFork(span)}><ForkIcon />Fork before this</Button>}
@@ -56,6 +56,13 @@ export function SpanDetail({ trace, span, otherRun, onClose, onShowEvents, onFor
 
 // A fork before one of these has the work before it, and repeats it.
 const forkable: ReadonlySet<SpanKind> = new Set(["step", "turn", "model", "tool", "subagent"]);
+
+// The notice at the top of the page has the error of the run, and what to do about it.
+function SpanFailure({ trace, span }: { trace: Trace; span: Span }) {
+  const error = span.error!;
+  const isToldAbove = trace.status === "failed" && isSame(error, (causeOf(treeOf(trace.spans)) ?? trace).error);
+  return isToldAbove ? <p className={styles.told}>Failed with <code>{safeText(error.code)}</code>, as told above.</p> : <Failure error={error} />;
+}
 
 function RetryNotice({ retry }: { retry: NonNullable<Span["retry"]> }) {
   return (
