@@ -34,6 +34,8 @@ func TestSchedules(t *testing.T) {
 	tab.WantAccessible()
 	tab.Press("p")
 	tab.Await("h1 + [data-status=paused]", "paused")
+	tab.Await("aside", "None while it is paused.")
+	tab.AwaitGone("aside li time")
 	tab.Click("role=button[name=\"Delete\"]")
 	tab.Await("[role=dialog]", "It will not fire again.")
 	tab.WantAccessible()
@@ -60,6 +62,8 @@ func TestChangeSchedule(t *testing.T) {
 	schedule(t, http.MethodPost, "/v1/schedules", `"id": "console-changed", "cron": ["0 9 * * 1"], "intervals": [{"every": "240h"}], "timeZone": "UTC", "jitter": "30s", "onBusy": "reject"`)
 	tab := kit.OpenTab(t, kit.Shared.URL("/console/schedules/console-changed"), "400 (Bad Request)") // the mistake
 	tab.Await("h1", "console-changed")
+	tab.Await("aside", "In UTC")
+	tab.Await("aside li time", "09:00:")
 	tab.Press("e")
 	const dialog = "[role=dialog]"
 	tab.Await(dialog, "Change console-changed")

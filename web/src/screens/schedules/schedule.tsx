@@ -17,6 +17,7 @@ import { paths } from "../../paths";
 import { useClient } from "../../session";
 import { EditSchedule } from "./edit_schedule";
 import styles from "./schedules.module.css";
+import { NextTimes } from "./next_times";
 import { timesText } from "./times";
 
 type Firing = NonNullable<ScheduleEntry["recent"]>[number];
@@ -114,12 +115,14 @@ function useChange(id: string) {
 }
 
 function Facts({ schedule }: { schedule: ScheduleEntry }) {
-  const { agent, threadId, owner, changedBy, runAs, overlap, onBusy, fired, missed, skipped, next, note, createdAt } = schedule;
+  const { agent, threadId, owner, changedBy, runAs, overlap, onBusy, fired, missed, skipped, next, note, createdAt, paused, timeZone } = schedule;
   return (
     <aside className={styles.panel} aria-label="About the schedule">
       {note !== undefined && <p>{note}</p>}
       <h2>Next times</h2>
-      {next.length === 0 ? <p className="muted">none</p> : <ul className={styles.next}>{next.map((at) => <li key={at}><Time at={at} isAbsolute /></li>)}</ul>}
+      {paused && <p className="muted">None while it is paused.</p>}
+      {!paused && next.length === 0 && <p className="muted">none</p>}
+      {!paused && next.length > 0 && <NextTimes times={next} timeZone={timeZone} />}
       <dl className={styles.facts}>
         <dt>Times</dt>
         <dd className="mono">{timesText(schedule)}</dd>
