@@ -15,6 +15,8 @@ import { type Column, Table } from "../../components/table";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
+import { parseCron } from "./cron";
+import { cronText } from "./cron_text";
 import { EditSchedule } from "./edit_schedule";
 import styles from "./schedules.module.css";
 import { NextTimes } from "./next_times";
@@ -115,7 +117,7 @@ function useChange(id: string) {
 }
 
 function Facts({ schedule }: { schedule: ScheduleEntry }) {
-  const { agent, threadId, owner, changedBy, runAs, overlap, onBusy, fired, missed, skipped, next, note, createdAt, paused, timeZone } = schedule;
+  const { agent, threadId, owner, changedBy, runAs, overlap, onBusy, fired, missed, skipped, next, note, createdAt, paused, timeZone, cron = [] } = schedule;
   return (
     <aside className={styles.panel} aria-label="About the schedule">
       {note !== undefined && <p>{note}</p>}
@@ -125,7 +127,7 @@ function Facts({ schedule }: { schedule: ScheduleEntry }) {
       {!paused && next.length > 0 && <NextTimes times={next} timeZone={timeZone} />}
       <dl className={styles.facts}>
         <dt>Times</dt>
-        <dd className="mono">{timesText(schedule)}</dd>
+        <dd><span className="mono">{timesText(schedule)}</span>{cron.length > 0 && <div className="muted">{cron.flatMap((line) => parseCron(line) ?? []).map(cronText).join("; ")}</div>}</dd>
         <dt>Agent</dt>
         <dd><Link href={paths.agent(agent)}>{agent}</Link></dd>
         <dt>Thread</dt>
