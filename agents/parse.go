@@ -17,7 +17,8 @@ func Parse(filename string, data []byte) (*Definition, error) {
 	return located.Definition, nil
 }
 
-// ParseLocated is Parse with the positions of the definition's keys.
+// ParseLocated is Parse with the positions of the definition's keys. With an error, it returns the definition as far as it
+// can be read, or nil; that is for finding further mistakes only.
 func ParseLocated(filename string, data []byte) (*Located, error) {
 	r := newReader(filename)
 	roots := r.documents(data)
@@ -28,10 +29,7 @@ func ParseLocated(filename string, data []byte) (*Located, error) {
 		return nil, err
 	}
 	d := r.agent(roots[0])
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return &Located{d, SourcePosition{File: filename, Line: roots[0].Line, keys: r.nodes}}, nil
+	return &Located{d, SourcePosition{File: filename, Line: roots[0].Line, keys: r.nodes}}, r.err()
 }
 
 // agent reads a document of kind agent, and reports its mistakes.

@@ -102,9 +102,12 @@ func (t *treeCheck) checkTool(key, name string) {
 	case !toolName.MatchString(name):
 		t.addMistake(key, "%.80q must be 1 to 64 letters, digits, _ and -", name)
 	case !slices.ContainsFunc(callable, func(pattern string) bool { return namesTool(pattern, name) }):
-		t.addMistake(key, "%q is not one of the agent's tools%s", name, suggestion(name, callable))
+		t.addMistake(key, "%q%s%s", name, notOfAgent, suggestion(name, callable))
 	}
 }
+
+// notOfAgent follows the name of a step's tool that the list of tools does not have.
+const notOfAgent = " is not one of the agent's tools"
 
 // checkApprove checks an approve step.
 func (t *treeCheck) checkApprove(key string, a *ApproveStep, sc scope) {

@@ -43,6 +43,19 @@ func TestValidation(t *testing.T) {
 			{Pointer: "/model", Line: 1, Column: 1, Detail: "model is missing"},
 			{Pointer: "/modell", Line: 2, Column: 1, Detail: `unknown key "modell" (did you mean "model"?)`},
 		}}},
+		"a misspelled tool that a step names": {
+			body: "name: a\nmodel: test/m\ntools:\n  - current_time\n  - calculatee\nsteps:\n  - {name: x, tool: calculate}\n  - {name: y, tool: calculate}\n  - {name: z, tool: other}\n",
+			want: agentroutes.Validation{Errors: []problem.Mistake{
+				{Pointer: "/tools/1", Line: 5, Column: 5, Detail: `/tools/1: unknown tool "calculatee" (did you mean "calculate"?)`},
+				{Pointer: "/steps/2/tool", Line: 9, Column: 21, Detail: `steps[2].tool "other" is not one of the agent's tools`},
+			}},
+		},
+		"a misspelled tool of a step": {
+			body: "name: a\nmodel: test/m\ntools: [calculate]\nsteps: [{name: x, tool: calculatee}]\n",
+			want: agentroutes.Validation{Errors: []problem.Mistake{
+				{Pointer: "/steps/0/tool", Line: 4, Column: 25, Detail: `steps[0].tool "calculatee" is not one of the agent's tools (did you mean "calculate"?)`},
+			}},
+		},
 		"no YAML": {body: "name: [", want: agentroutes.Validation{Errors: []problem.Mistake{{Line: 1}}}},
 	} {
 		a := node.do(http.MethodPost, "/v1/agents/validate", tt.body, "Content-Type", cmp.Or(tt.contentType, "application/yaml"))

@@ -107,6 +107,11 @@ func (r *Routes) unknownNames(tenant, agent string, d interface {
 	if r.Tools == nil {
 		return nil
 	}
+	return d.UnknownNames(r.knownNames(tenant, agent))
+}
+
+// knownNames returns the names that this process knows for an agent of a tenant. It needs Tools.
+func (r *Routes) knownNames(tenant, agent string) agents.Names {
 	published := agents.Names{Agents: []string{agent}}
 	for _, p := range r.Catalog.List(tenant) {
 		published.Agents = append(published.Agents, p.Name)
@@ -119,7 +124,7 @@ func (r *Routes) unknownNames(tenant, agent string, d interface {
 	if r.Known != nil {
 		known = known.With(r.Known())
 	}
-	return d.UnknownNames(known)
+	return known
 }
 
 // liveNames returns the names that agents of a tenant can use now: those that workers announce, and

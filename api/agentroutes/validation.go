@@ -45,13 +45,16 @@ func (r *Routes) validateAgent(c *gin.Context) error {
 	}
 	answer := Validation{Errors: []problem.Mistake{}, Warnings: []problem.Mistake{}}
 	d, err := parse("", body)
+	ctx := c.Request.Context()
 	if err != nil {
+		if d != nil && r.Tools != nil && r.Access.CheckAgent(ctx, tenant, d.Name, policy.PublishAgent) == nil {
+			err = d.AttributeToTools(err, r.knownNames(tenant, d.Name))
+		}
 		if answer.Errors = problem.Of(err).Errors; len(answer.Errors) == 0 {
 			return err
 		}
 		return request.WriteJSON(c, http.StatusOK, answer)
 	}
-	ctx := c.Request.Context()
 	if err := r.Access.CheckAgent(ctx, tenant, d.Name, policy.PublishAgent); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func TestAgents(t *testing.T) {
 
 	tab.Press("e")
 	const editor, mistakes = ".cm-content[aria-readonly=false]", "section[aria-labelledby=mistakes] li"
-	tab.Await(editor, "Write in few words.")
+	tab.Await(editor+":focus", "Write in few words.")
 	paste(tab, editor, strings.Replace(writerAgent, "instructions:", "instruction:", 1))
 	tab.Await(mistakes, "line 5")
 	tab.Await(".cm-lintRange-error", "instruction")
@@ -117,6 +117,8 @@ func TestAgents(t *testing.T) {
 	if kit.Shared.GetJSON(t, "/v1/agents/console-writer", &current); current.Revision != first {
 		t.Errorf("current revision: got %s, want the restored %s", current.Revision, first)
 	}
+	tab.AwaitGone("ol[aria-label=Revisions] li:last-child input[type=radio]") // the revision is that of the first entry
+	tab.AwaitGone("role=button[name='Restore " + first[:8] + "']")
 	tab.Resize(390, 800)
 	tab.WantAccessible()
 }

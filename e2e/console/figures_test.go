@@ -140,7 +140,7 @@ func measureScrolling(t *testing.T, p *kit.Perdure) {
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("run: got %s, %v", resp.Status, err)
 	}
-	tab := kit.OpenTab(t, p.URL("/console/threads/flooded/runs/r1?tab=events"))
+	tab := kit.OpenTab(t, p.URL("/console/threads/flooded/runs/r1?tab=events&each=on"))
 	tab.Await("role=status >> text=/^1[0-9],[0-9]{3} events$/", "")
 	var times []float64
 	tab.Evaluate(fmt.Sprintf(`(async () => {

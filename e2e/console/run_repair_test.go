@@ -98,8 +98,8 @@ func tabTo(t *testing.T, tab *kit.Tab, name string) {
 	t.Fatalf("after %d times Tab, the focus is on %q, want %q", most, focused, name)
 }
 
-// TestForkBeforeSpan: the details of a span fork the run before it, also if the run has not failed. A fork
-// without a run opens the conversation.
+// TestForkBeforeSpan: the details of a span fork the run before it, also if the run has not failed. If nothing
+// had finished before, the run starts over with its input. A fork without a run opens the conversation.
 func TestForkBeforeSpan(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-forked", strings.NewReplacer("console-repaired", "console-forked", "RATE", "1").Replace(repairedAgent))
@@ -114,6 +114,18 @@ func TestForkBeforeSpan(t *testing.T) {
 	tab.Click(rowWith("first step"))
 	tab.Click("aside >> role=button[name='Fork before this']")
 	tab.Await("[role=dialog]", "Nothing had finished before “first”.")
+	tab.Await("[role=dialog] >> role=button[name=/Where the fork begins/]", "At the start, with the same input")
+	tab.WantAccessible()
+	tab.Click("[role=dialog] >> role=button[name='Start over']")
+	tab.AwaitGone("[role=dialog]")
+	tab.Await("h1 + [data-status=finished]", "finished")
+	tab.Await(rowWith("first step"), "finished")
+	tab.Await("main", "Threads")
+	tab.Evaluate("history.back()", nil)
+	tab.Await("aside h2", "first")
+	tab.Click("aside >> role=button[name='Fork before this']")
+	tab.Click("[role=dialog] >> role=button[name=/Where the fork begins/]")
+	tab.Click("role=option[name=/At the end of the run/]")
 	tab.Click("[role=dialog] >> role=button[name=Fork]")
 	tab.AwaitGone("[role=dialog]")
 	tab.Await("textarea[aria-label=Message]", "")

@@ -131,7 +131,7 @@ func TestRun(t *testing.T) {
 	testFailure(runPage(parcel, ""))
 	p.FollowAgent(t, "/v1/agents/postman/runs", letter)
 	testRetry(runPage(letter, ""))
-	testEvents(t, runPage(novel, "?tab=events"))
+	testEvents(t, runPage(novel, "?tab=events&each=on"))
 	testThreads(t, browser.Open(p.URL("/console/threads")), trip.ThreadID)
 
 	inbox := p.AwaitPending(t, "", trip.ThreadID)
@@ -208,6 +208,8 @@ func testFailure(tab *kit.Tab) {
 	tab.Await("[aria-label='Why the run failed']", "no carrier serves Lisbon")
 	tab.Await("[aria-label='Why the run failed']", "What to do:")
 	tab.Await("aside h2", "ship")
+	tab.Await("aside", "as told above")
+	tab.AwaitGone("main section:has-text('no carrier serves Lisbon') ~ * :text('What to do:')")
 	tab.Await(rowWith("undo reserved step"), "finished")
 	tab.Await(rowWith("release tool call"), "finished")
 	tab.WantAccessible()
@@ -251,6 +253,11 @@ func testEvents(t *testing.T, tab *kit.Tab) {
 	tab.WantAccessible()
 	tab.Press("Home")
 	tab.Await("aside", "RUN_STARTED")
+	tab.Click("role=button[name='Whole texts']")
+	tab.Await("[role=row]:has-text('TEXT_MESSAGE_CONTENT')", "×") // the whole answer is one row
+	tab.Click("[role=row]:has-text('TEXT_MESSAGE_CONTENT')")
+	tab.Await("aside", " events, of which this is the first cursor")
+	tab.WantAccessible()
 }
 
 // testThreads finds threads by the filters, which are in the address.

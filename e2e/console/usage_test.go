@@ -10,7 +10,8 @@ import (
 )
 
 // TestUsage: the administrator of the platform reads the usage of all tenants. That of a tenant reads the usage of its own,
-// and is not offered what the API would refuse, also at an address that asks for it.
+// and is not offered what the API would refuse, also at an address that asks for it. The page of the system tells whose
+// it is.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
@@ -29,7 +30,7 @@ func TestUsage(t *testing.T) {
 		kit.WantEvents(t, p.RequestAs(t, keyOf(user), http.MethodPost, "/v1/agents/demo/runs", kit.NewInput("What is 12*7?")))
 	}
 	open := func(user string) *kit.Tab {
-		tab := kit.OpenTab(t, p.URL("/console/usage?by=tenant"))
+		tab := kit.OpenTab(t, p.URL("/console/usage?by=tenant"), "403 (Forbidden)") // of the system, for ada
 		tab.Type("input[type=password]", keyOf(user))
 		tab.Press("Enter")
 		return tab
@@ -45,6 +46,12 @@ func TestUsage(t *testing.T) {
 	tab.Click("role=button[name=/Group/]")
 	tab.Await("role=option[name='By model']", "")
 	tab.AwaitGone("role=option[name='By tenant']")
+	tab.WantAccessible()
+	tab.Press("Escape")
+	tab.Click("nav >> text=System")
+	tab.Await("main", "its administrators see them here")
+	tab.Await("table[aria-label=Quotas]", "streams")
+	tab.AwaitGone("[role=alert]")
 	tab.WantAccessible()
 }
 

@@ -1,4 +1,5 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
+import type { ConnectionListeners } from "./backoff.js";
 import { type Accepted, type Command, type CommandOptions, type Decision, request, send, type ToolResult } from "./commands.js";
 import { type PerdureConfig, transportOf, trimmed } from "./config.js";
 import { newID } from "./identifier.js";
@@ -210,11 +211,11 @@ export class PerdureClient {
 
   /**
    * Yields the trace of a run, and then the spans that begin or change, until the run ends. It reconnects, and then yields
-   * the whole trace again.
+   * the whole trace again. The listeners learn of the connection of this stream only.
    */
-  traceEvents(threadId: string, runId: string, { signal }: CommandOptions = {}): AsyncGenerator<schemas.TraceEvent, void, undefined> {
+  traceEvents(threadId: string, runId: string, { signal, ...listeners }: CommandOptions & ConnectionListeners = {}): AsyncGenerator<schemas.TraceEvent, void, undefined> {
     const { headers = {} } = this.config;
-    return traceEvents(this.transport, `${runURL(this.baseUrl, threadId, runId)}/trace`, headers, signal ?? new AbortController().signal);
+    return traceEvents(this.transport, `${runURL(this.baseUrl, threadId, runId)}/trace`, headers, signal ?? new AbortController().signal, listeners);
   }
 
   /** Adds a user message to the active run. Without an active run it rejects with the code `not_active`. */

@@ -10,7 +10,7 @@
  */
 export { PerdureAgent } from "./agent.js";
 export type { ConnectParameters, RunParameters } from "./agent.js";
-export type { Retry, RetryOptions } from "./backoff.js";
+export type { ConnectionListeners, Retry, RetryOptions } from "./backoff.js";
 export { PerdureClient } from "./client.js";
 export type {
   ApprovalEvent,

@@ -1,5 +1,5 @@
 import { bodyOf, connectWithRetry, errorFrom } from "./attempts.js";
-import { Backoff } from "./backoff.js";
+import { Backoff, type ConnectionListeners } from "./backoff.js";
 import { problemOf, ProblemError } from "./problem.js";
 import type { TraceEvent } from "./schemas.js";
 import type { Transport } from "./transport.js";
@@ -14,8 +14,9 @@ export async function* traceEvents(
   url: string,
   headers: Record<string, string>,
   signal: AbortSignal,
+  listeners: ConnectionListeners = {},
 ): AsyncGenerator<TraceEvent, void, undefined> {
-  const backoff = new Backoff(transport.retry, transport);
+  const backoff = new Backoff(transport.retry, both(transport, listeners));
   const returned = new AbortController();
   const ended = AbortSignal.any([signal, returned.signal]);
   const call = { url, init: { headers: { ...headers, Accept: "text/event-stream" } } };
@@ -46,3 +47,19 @@ export async function* traceEvents(
     returned.abort();
   }
 }
+
+// Returns listeners that call those of the client and those of the stream.
+const both = (first: ConnectionListeners, second: ConnectionListeners): ConnectionListeners => ({
+  onRetry: (retry) => {
+    first.onRetry?.(retry);
+    second.onRetry?.(retry);
+  },
+  onConnected: () => {
+    first.onConnected?.();
+    second.onConnected?.();
+  },
+  onReconnected: () => {
+    first.onReconnected?.();
+    second.onReconnected?.();
+  },
+});

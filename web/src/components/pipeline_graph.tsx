@@ -4,7 +4,7 @@ import { type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState }
 import { IconButton } from "./button";
 import { PlusIcon } from "./icons";
 import { layoutPipeline, type PipelineLayout } from "./pipeline_layout";
-import { PipelineContext, PipelineNode, type PipelineNodeType } from "./pipeline_node";
+import { PipelineContext, PipelineNode, type PipelineNodeType, type PipelineSelect } from "./pipeline_node";
 import styles from "./pipeline_graph.module.css";
 import { PipelineOutline } from "./pipeline_outline";
 import { type PipelineSpan, PipelineStates, type PipelineStep } from "./pipeline_states";
@@ -17,8 +17,8 @@ export interface PipelineGraphProps {
   /** The spans of a run, which give the steps their states. Absent: the graph of a definition. */
   spans?: readonly PipelineSpan[] | undefined;
   selected?: string | undefined;
-  /** Called with the ID of the span of a step. Steps that have not begun cannot be selected. */
-  onSelect?: (span: string) => void;
+  /** Steps that have not begun cannot be selected. */
+  onSelect?: PipelineSelect;
 }
 
 const nodeTypes = { step: PipelineNode };

@@ -9,10 +9,13 @@ import { Status } from "./status";
 import { stepIcons } from "./step_icons";
 import { Duration } from "./time";
 
+/** Selects a step by the ID of its span. byKey: with the keyboard. */
+export type PipelineSelect = (span: string, byKey: boolean) => void;
+
 /** What the nodes of a graph can do. */
 export interface PipelineActions {
   /** Absent: nothing can be selected. */
-  select: ((span: string) => void) | undefined;
+  select: PipelineSelect | undefined;
   selected: string | undefined;
   toggle: (map: string) => void;
   showItem: (map: string, number: number) => void;
@@ -54,7 +57,7 @@ function StepButton({ placed: { step, title, detail, state, branches } }: { plac
       <span className={styles.icon}><Icon /></span>
       <span className={styles.text}>
         <span className={styles.name}>{title}{step.isConditional && <span className={styles.mark} title={step.when ?? "only under a condition"}>if</span>}</span>
-        <span className={styles.detail}>{detail}</span>
+        <span className={styles.detail}>{span?.otherRun !== undefined && `in ${span.otherRun} · `}{detail}</span>
       </span>
       {branches.length > 0 ? <Counts branches={branches} /> : state && <StepStatus state={state} />}
     </>
@@ -62,19 +65,19 @@ function StepButton({ placed: { step, title, detail, state, branches } }: { plac
   if (select === undefined) return <div className={styles.step}>{content}</div>;
   return (
     <button
-      type="button" className={`${styles.step} nopan`} data-step aria-pressed={span !== undefined && span.id === selected} disabled={span === undefined}
-      onClick={() => span && select(span.id)}
+      type="button" className={`${styles.step} nopan`} data-step aria-pressed={state !== undefined && state.scope.some(({ id }) => id === selected)} disabled={span === undefined}
+      onClick={({ detail: clicks }) => span && select(span.id, clicks === 0)}
     >
       {content}
     </button>
   );
 }
 
-function StepStatus({ state: { status, span, times } }: { state: StepState }) {
+function StepStatus({ state: { status, span, scope, times } }: { state: StepState }) {
   if (span === undefined) return <span className={styles.never}>{status === "skipped" ? "skipped" : ""}</span>;
   return (
     <span className={styles.status}>
-      {status === "finished" ? <span className={styles.time}><Duration from={span.startedAt} to={span.endedAt} /><span className="visually-hidden"> finished</span></span> : <Status value={status} />}
+      {status === "finished" ? <span className={styles.time}><Duration from={scope[0]!.startedAt} to={span.endedAt} /><span className="visually-hidden"> finished</span></span> : <Status value={status} />}
       {times > 1 && <span className={styles.times} title={`It began ${times} times`}>{times}×</span>}
     </span>
   );
@@ -108,7 +111,7 @@ function Items({ map, branches }: { map: string; branches: readonly BranchState[
       {shown.map(({ number, status, span }) => (
         <button
           key={span.id} type="button" className={styles.item} data-status={status} aria-pressed={number === current} aria-label={`Item ${number}, ${status}`} title={`Item ${number}: ${status}`}
-          onClick={() => { showItem(map, number); select?.(span.id); }}
+          onClick={({ detail: clicks }) => { showItem(map, number); select?.(span.id, clicks === 0); }}
         >
           {number}
         </button>

@@ -50,5 +50,6 @@ function stateText(step: PipelineStep, state: StepState, states: PipelineStates)
   if (step.kind === "map") parts.push(...countByStatus(states.branches(state)).map(([status, count]) => `${count} ${status}`));
   if (step.kind === "loop" && state.span) parts.push(`round ${states.round(step.steps ?? [], state)}`);
   else if (state.times > 1) parts.push(`began ${state.times} times`);
+  if (state.span?.otherRun !== undefined) parts.push(`in ${state.span.otherRun}`);
   return parts.join(", ");
 }

@@ -13,6 +13,8 @@ export interface PipelineSpan {
   startedAt: string;
   endedAt?: string | undefined;
   stepName?: string | undefined;
+  /** The run of the span, such as "run 2", if it is not the run that the graph is of. */
+  otherRun?: string | undefined;
 }
 
 /** How far a step has come. `skipped`: the run has passed it. `pending`: the run may still reach it. */
@@ -49,6 +51,8 @@ const open = new Set<string>(["running", "waiting"]);
 export class PipelineStates {
   private readonly children = new Map<string, PipelineSpan[]>();
   private readonly roots: PipelineSpan[] = [];
+  // The spans that contain an interrupt which their run did not outlast. The run that continues it has begun them again.
+  private readonly interrupted = new Set<PipelineSpan>();
 
   /** The spans of a run follow those of the run that it continues. */
   constructor(spans: readonly PipelineSpan[]) {
@@ -61,16 +65,28 @@ export class PipelineStates {
       if (siblings) siblings.push(span);
       else this.children.set(span.parentId, [span]);
     }
+    this.findInterrupted(spans);
+  }
+
+  private findInterrupted(spans: readonly PipelineSpan[]): void {
+    const byId = new Map(spans.map((span) => [span.id, span]));
+    for (const interrupt of spans.filter(({ kind }) => kind === "interrupt")) {
+      const around: PipelineSpan[] = [];
+      for (let span: PipelineSpan | undefined = interrupt; span; span = span.parentId === undefined ? undefined : byId.get(span.parentId)) around.push(span);
+      const run = around.at(-1)!;
+      if (run.endedAt === undefined || (interrupt.endedAt !== undefined && Date.parse(interrupt.endedAt) <= Date.parse(run.endedAt))) continue;
+      for (const span of around) this.interrupted.add(span);
+    }
   }
 
   /** Returns the state of a step by its key: its name, or that of its step with "/compensate". A scope is that of an item of a map. */
   state(key: string, within: Scope = this.roots): StepState {
     const spans = within.flatMap((span) => this.find(key, span));
     const span = spans.at(-1);
-    if (span === undefined) return { status: open.has(within.at(-1)?.status ?? "running") ? "pending" : "skipped", scope: [], times: 0 };
+    if (span === undefined) return { status: this.isOver(within.at(-1)) ? "skipped" : "pending", scope: [], times: 0 };
     let first = spans.length - 1;
-    while (first > 0 && spans[first - 1]!.status === "waiting") first--;
-    const times = spans.filter(({ status }, i) => status !== "waiting" || i === spans.length - 1).length;
+    while (first > 0 && this.interrupted.has(spans[first - 1]!)) first--;
+    const times = spans.filter((each, i) => !this.interrupted.has(each) || i === spans.length - 1).length;
     return { status: this.statusOf(span), span, scope: spans.slice(first), times };
   }
 
@@ -89,6 +105,12 @@ export class PipelineStates {
   /** Returns in which round a loop is: how often its inner step has begun that has begun most often. */
   round(inner: readonly PipelineStep[], { scope }: StepState): number {
     return scope.length === 0 ? 0 : Math.max(0, ...inner.map(({ name = "" }) => this.state(name, scope).times));
+  }
+
+  // Nothing more begins in a span that is over.
+  private isOver(span: PipelineSpan | undefined): boolean {
+    if (span === undefined || open.has(span.status)) return false;
+    return span.status !== "finished" || !this.interrupted.has(span);
   }
 
   // A span is waiting if something in it waits, and nothing in it runs.

@@ -33,11 +33,13 @@ export interface YAMLEditorProps {
   isReadOnly?: boolean;
   marks?: readonly Mark[];
   complete?: CompletionSource;
+  /** Whether the editor has the focus at first. */
+  autoFocus?: boolean;
   ref?: Ref<YAMLEditorHandle>;
 }
 
 /** An editor of YAML. Load it lazily: CodeMirror is a chunk of its own. */
-export default function YAMLEditor({ label, value, onChange, isReadOnly = false, marks = [], complete, ref }: YAMLEditorProps) {
+export default function YAMLEditor({ label, value, onChange, isReadOnly = false, marks = [], complete, autoFocus = false, ref }: YAMLEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
   const changed = useEffectEvent((text: string) => onChange?.(text));
@@ -54,6 +56,7 @@ export default function YAMLEditor({ label, value, onChange, isReadOnly = false,
       ],
     });
     view.current = editor;
+    if (autoFocus) editor.focus();
     return () => editor.destroy();
   }, []); // the editor owns its text: later values are changes of it
   useEffect(() => view.current?.dispatch({ effects: mode.current.reconfigure(readOnly(isReadOnly, label)) }), [isReadOnly, label]);

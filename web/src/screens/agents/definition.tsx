@@ -1,5 +1,5 @@
 import { type Agent, ProblemError } from "@perdure/client";
-import { lazy, Suspense, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
@@ -52,8 +52,11 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
   const edit = () => {
     setParams({ edit: "", ...kept }, { replace: true });
     announce("You can edit the definition");
-    editor.current?.focus();
   };
+  // The key e of the agent's other tabs opens the editor by the address.
+  useEffect(() => {
+    if (params.has("edit")) editor.current?.focus();
+  }, [params.has("edit")]);
   const close = () => {
     setDiscarding(false);
     setDraft(undefined);
@@ -81,7 +84,7 @@ function DefinitionEditor({ agent, published }: { agent: Agent; published: strin
       <Suspense fallback={<Loading label="Loading the editor …" />}>
         <YAMLEditor
           ref={editor} label={`Definition of ${agent.name}`} value={text} onChange={change} isReadOnly={!isEditing}
-          marks={isEditing ? marks : noMarks} complete={complete}
+          marks={isEditing ? marks : noMarks} complete={complete} autoFocus={params.has("edit")}
         />
       </Suspense>
       {isEditing && <Mistakes marks={marks} onSelect={(mark) => editor.current?.show(mark)} />}

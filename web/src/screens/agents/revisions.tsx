@@ -51,19 +51,20 @@ interface RevisionListProps {
 }
 
 function RevisionList({ publications, before, after, onCompare, onRestore }: RevisionListProps) {
+  const currentRevision = publications.find(({ current }) => current)?.revision;
   return (
     <ol className={styles.list} aria-label="Revisions">
       {publications.map((publication, i) => {
-        const { revision, publishedAt, current, source, by, note } = publication;
+        const { revision, publishedAt, source, by, note } = publication;
         const name = shortRevision(revision);
-        // A revision that was published again is compared and restored in its newest place.
-        const isNewest = publications.findIndex((other) => other.revision === revision) === i;
+        const isCurrent = revision === currentRevision;
+        const isLatest = publications.findIndex((other) => other.revision === revision) === i; // of the publications of the revision
         return (
-          <li key={publishedAt} className={isNewest && (revision === after || revision === before) ? styles.compared : styles.revision}>
+          <li key={publishedAt} className={isLatest && (revision === after || revision === before) ? styles.compared : styles.revision}>
             <div className={styles.head}>
               <code title={revision}>{name}</code>
-              {current && <span className={styles.current}>current</span>}
-              {isNewest
+              {isCurrent && isLatest && <span className={styles.current}>current</span>}
+              {isLatest
                 ? (
                   <span className={styles.choices}>
                     <Side name="from" label={`Compare from ${name}`} text="from" isChosen={revision === before} onChoose={() => onCompare({ from: revision })} />
@@ -75,7 +76,7 @@ function RevisionList({ publications, before, after, onCompare, onRestore }: Rev
             {note !== undefined && <p className={styles.note}>{safeText(note)}</p>}
             <div className={styles.foot}>
               <span><Time at={publishedAt} /> · {source === "directory" ? "from the directory" : safeText(by ?? "anonymous caller")}</span>
-              {isNewest && !current && <Button kind="quiet" onPress={() => onRestore(publication)} aria-label={`Restore ${name}`}>Restore …</Button>}
+              {!isCurrent && isLatest && <Button kind="quiet" onPress={() => onRestore(publication)} aria-label={`Restore ${name}`}>Restore …</Button>}
             </div>
           </li>
         );

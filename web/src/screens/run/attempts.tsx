@@ -3,23 +3,23 @@ import { Status } from "../../components/status";
 import { Duration } from "../../components/time";
 import styles from "./attempts.module.css";
 import { Failure } from "./failure";
-import type { Attempt, Withdrawn } from "./trace";
+import { type Attempt, isSame, type TraceError, type Withdrawn } from "./trace";
 
-/** The attempts of a call, each with its error and with what it had said. */
-export function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
+/** The attempts of a call, each with its error and with what it had said. told: an error that is told elsewhere, and not again. */
+export function Attempts({ attempts, told }: { attempts: readonly Attempt[]; told?: TraceError | undefined }) {
   if (attempts.length === 1 && !attempts[0]!.withdrawn) return null; // the error of the span has the same
   return (
     <section aria-label="Attempts" className={styles.attempts}>
       <h3>{attempts.length === 1 ? "Attempt" : `${attempts.length} attempts`}</h3>
       <ol className={styles.list}>
-        {attempts.map((attempt) => (
+        {attempts.map((attempt, i) => (
           <li key={attempt.number} className={styles.attempt} data-status={attempt.status}>
             <p className={styles.head}>
               <strong>Attempt {attempt.number}</strong>
               <Status value={attempt.status} />
               <span className="muted">{(attempt.endedAt !== undefined || attempt.status === "running") && <Duration from={attempt.startedAt} to={attempt.endedAt} />}</span>
             </p>
-            {attempt.error && <Failure error={attempt.error} />}
+            {attempt.error && (isSame(attempt.error, attempts[i - 1]?.error ?? told) ? <p className="muted">The same error: <code>{safeText(attempt.error.code)}</code></p> : <Failure error={attempt.error} />)}
             {attempt.withdrawn && <Said withdrawn={attempt.withdrawn} />}
           </li>
         ))}

@@ -1,4 +1,6 @@
+import type { Message } from "@ag-ui/client";
 import type { PerdureClient } from "@perdure/client";
+import { newThreadID } from "../chat/starting";
 
 /** A fork whose agent continues at once. */
 export interface ContinuedFork {
@@ -19,6 +21,26 @@ export async function continueInFork(client: PerdureClient, { threadId, runId, a
   const state = change && { state: stateAfter(await client.state(fork), change) };
   const run = { threadId: fork, runId: await client.startRun(agent, { threadId: fork, ...state }, { revision }) };
   for await (const _ of client.events(fork, { runId: run.runId })) break; // after its first event, a run has a trace
+  return run;
+}
+
+/** A run that begins again in a new thread. */
+export interface Restart extends Omit<ContinuedFork, "at"> {
+  /** The messages with which the run began. */
+  input: readonly Message[];
+  /** The run before it, whose end has the conversation to which the messages belong; absent = the run was the first one. */
+  previous?: string | undefined;
+}
+
+/**
+ * Starts a run over: with the same input, and the conversation before it. A first run gets the state that its thread has now,
+ * without the outputs of steps. Returns the new thread and its run.
+ */
+export async function startOver(client: PerdureClient, { threadId, agent, input, previous, revision, change = {} }: Restart): Promise<{ threadId: string; runId: string }> {
+  const thread = previous === undefined ? newThreadID() : await client.fork(threadId, previous);
+  const state = stateAfter(await client.state(previous === undefined ? threadId : thread), change);
+  const run = { threadId: thread, runId: await client.startRun(agent, { threadId: thread, messages: [...input], state }, { revision }) };
+  for await (const _ of client.events(thread, { runId: run.runId })) break; // after its first event, a run has a trace
   return run;
 }
 

@@ -18,7 +18,7 @@ export interface EventDetailProps {
 }
 
 /** An event as JSON, and how to read it with curl. */
-export function EventDetail({ trace, logged: { cursor, event }, previous, onClose }: EventDetailProps) {
+export function EventDetail({ trace, logged: { cursor, event, count = 1 }, previous, onClose }: EventDetailProps) {
   const copy = async (text: string, what: string) => {
     await navigator.clipboard.writeText(text);
     announce(`${what} copied`);
@@ -35,10 +35,16 @@ export function EventDetail({ trace, logged: { cursor, event }, previous, onClos
             <dt>Cursor</dt>
             <dd><code>{cursor}</code></dd>
           </div>
+          {count > 1 && (
+            <div>
+              <dt>Parts</dt>
+              <dd>{count.toLocaleString()} events, of which this is the first cursor</dd>
+            </div>
+          )}
         </dl>
         <div className={styles.copies}>
           <Button onPress={() => void copy(JSON.stringify(event, null, 2), "Event")}><CopyIcon />Copy JSON</Button>
-          <Button onPress={() => void copy(curlOf(trace, previous), "Command")}><CopyIcon />Copy as curl</Button>
+          <Button onPress={() => void copy(curlOf(trace, count, previous), "Command")}><CopyIcon />Copy as curl</Button>
         </div>
         <JSONView value={event} depth={4} />
       </div>
@@ -46,9 +52,11 @@ export function EventDetail({ trace, logged: { cursor, event }, previous, onClos
   );
 }
 
+const mostEvents = 500; // of a page of the API
+
 // The token stays in this page: the command reads its own from the environment.
-function curlOf({ threadId, runId }: Trace, after: string | undefined): string {
-  const query = new URLSearchParams({ limit: "1", ...(after !== undefined && { after }) });
+function curlOf({ threadId, runId }: Trace, count: number, after: string | undefined): string {
+  const query = new URLSearchParams({ limit: `${Math.min(count, mostEvents)}`, ...(after !== undefined && { after }) });
   const url = `${apiURL}${eventsPath(threadId, runId)}?${query}`.replaceAll("'", "%27");
   const token = settings.auth === "none" ? "" : ` -H "Authorization: Bearer $PERDURE_TOKEN"`;
   return `curl '${url}' -H 'Accept: application/json'${token}`;

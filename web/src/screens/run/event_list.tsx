@@ -45,7 +45,6 @@ export function EventList({ events, startedAt, selected, onSelect }: EventListPr
           <span role="columnheader">Time</span>
           <span role="columnheader">Type</span>
           <span role="columnheader">Content</span>
-          <span role="columnheader">Cursor</span>
         </div>
       </div>
       <div role="rowgroup" className={styles.rows} style={{ height: events.length * rowHeight }}>
@@ -66,14 +65,13 @@ interface EventRowProps {
   onSelect: (cursor: string) => void;
 }
 
-const EventRow = memo(function EventRow({ logged: { cursor, event }, index, start, isSelected, onSelect }: EventRowProps) {
+const EventRow = memo(function EventRow({ logged: { cursor, event, count }, index, start, isSelected, onSelect }: EventRowProps) {
   const { timestamp } = event as { timestamp?: number };
   return (
     <div role="row" id={rowId(cursor)} className={styles.row} style={{ transform: `translateY(${index * rowHeight}px)` }} aria-rowindex={index + 2} aria-selected={isSelected} onClick={() => onSelect(cursor)}>
       <span role="gridcell" className="number muted" title={timestamp === undefined ? undefined : new Date(timestamp).toLocaleString()}>{timestamp === undefined ? "" : `+${durationText(Math.max(0, timestamp - start))}`}</span>
-      <span role="gridcell" className={styles.type}>{safeText(event.type)}</span>
+      <span role="gridcell" className={styles.type}>{safeText(event.type)}{count !== undefined && <span className="muted"> {count}×</span>}</span>
       <span role="gridcell" className="truncate">{safeText(summaryOf(event))}</span>
-      <span role="gridcell" className={`${styles.cursor} truncate`}>{cursor}</span>
     </div>
   );
 });

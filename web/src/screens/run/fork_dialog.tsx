@@ -11,13 +11,15 @@ import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
-import { continueInFork } from "./continued_fork";
+import { continueInFork, type Restart, startOver } from "./continued_fork";
 import styles from "./fork_dialog.module.css";
 import { pointBefore, pointText, stepAfter } from "./fork_point";
+import { useRestart } from "./restart";
 import { repairPath, useRevisionChoice } from "./revision_choice";
 import { causeOf, type Span, titleOf, type Trace, type Tree } from "./trace";
 
 const endOfRun = "end";
+const startOfRun = "start";
 
 /** Properties of a ForkDialog. */
 export interface ForkDialogProps {
@@ -35,21 +37,25 @@ export function ForkDialog({ trace, tree, before = causeOf(tree), onClose }: For
   const [chosen, setChosen] = useState<string>();
   const found = points.data ?? [];
   const wanted = before && pointBefore(tree, before, found);
-  const point = found.find(({ cursor }) => cursor === chosen) ?? wanted ?? found.at(-1);
-  const options = found.length > 0 ? found.map((each) => ({ id: each.cursor, label: pointText(each, trace) })) : [{ id: endOfRun, label: "At the end of the run" }];
+  const restart = useRestart(trace);
+  const isRestart = restart !== undefined && (chosen === startOfRun || (chosen === undefined && before !== undefined && points.data !== undefined && wanted === undefined));
+  const point = isRestart ? undefined : (found.find(({ cursor }) => cursor === chosen) ?? wanted ?? found.at(-1));
+  const options = [
+    ...(restart ? [{ id: startOfRun, label: "At the start, with the same input" }] : []),
+    ...(found.length > 0 ? found.map((each) => ({ id: each.cursor, label: pointText(each, trace) })) : [{ id: endOfRun, label: "At the end of the run" }]),
+  ];
   const next = point && stepAfter(tree, point);
   return (
     <Dialog title="Fork the run" isOpen onClose={onClose}>
       <p>The fork is a new thread with the conversation and the state up to the place that you choose. This thread does not change.</p>
-      {before && points.data && wanted === undefined && <p className={styles.note}>Nothing had finished before “{safeText(titleOf(before))}”. To begin again, send the message once more in a new conversation.</p>}
+      {before && points.data && wanted === undefined && <p className={styles.note}>Nothing had finished before “{safeText(titleOf(before))}”.{isRestart && " The run begins again in a new thread."}</p>}
       {points.error && <Problem error={points.error} onRetry={() => void points.refetch()} />}
       <div>
-        <Choice label="Where the fork begins" options={options} value={point?.cursor ?? endOfRun} onChange={setChosen} />
+        <Choice label="Where the fork begins" options={options} value={isRestart ? startOfRun : (point?.cursor ?? endOfRun)} onChange={setChosen} />
         {next !== undefined && <p className={styles.hint}>It continues with the step “{safeText(next)}”.</p>}
       </div>
-      {point === undefined || point.kind === "end"
-        ? <EndOfRun trace={trace} onClose={onClose} />
-        : <Continuation trace={trace} at={point.cursor} onClose={onClose} />}
+      {isRestart && <Continuation trace={trace} restart={restart} onClose={onClose} />}
+      {!isRestart && (point === undefined || point.kind === "end" ? <EndOfRun trace={trace} onClose={onClose} /> : <Continuation trace={trace} at={point.cursor} onClose={onClose} />)}
     </Dialog>
   );
 }
@@ -80,8 +86,16 @@ function EndOfRun({ trace, onClose }: { trace: Trace; onClose: () => void }) {
   );
 }
 
+interface ContinuationProps {
+  trace: Trace;
+  /** The cursor of the fork point; absent = the run starts over. */
+  at?: string;
+  restart?: Pick<Restart, "input" | "previous"> | undefined;
+  onClose: () => void;
+}
+
 // After a step or a turn, the agent can continue without a message: with another definition, or another state.
-function Continuation({ trace, at, onClose }: { trace: Trace; at: string; onClose: () => void }) {
+function Continuation({ trace, at, restart, onClose }: ContinuationProps) {
   const client = useClient();
   const [, navigate] = useLocation();
   const fork = useFork(trace);
@@ -89,10 +103,13 @@ function Continuation({ trace, at, onClose }: { trace: Trace; at: string; onClos
   const [change, setChange] = useState<unknown>();
   const isObject = change === undefined || (typeof change === "object" && change !== null && !Array.isArray(change) && !(change instanceof Unparsed));
   const next = useMutation({
-    mutationFn: async () =>
-      continueInFork(client, { threadId: trace.threadId, runId: trace.runId, agent: trace.agent, at, revision: await revision.resolve(), change: change as Record<string, unknown> | undefined }),
+    mutationFn: async () => {
+      const { threadId, runId, agent } = trace;
+      const run = { threadId, runId, agent, revision: await revision.resolve(), change: change as Record<string, unknown> | undefined };
+      return restart ? startOver(client, { ...run, ...restart }) : continueInFork(client, { ...run, at: at! });
+    },
     onSuccess: ({ threadId, runId }) => {
-      announce("The fork continues");
+      announce(restart ? "The run has started over" : "The fork continues");
       navigate(paths.run(threadId, runId));
     },
   });
@@ -111,8 +128,8 @@ function Continuation({ trace, at, onClose }: { trace: Trace; at: string; onClos
       {error && <Problem error={error} />}
       <DialogActions>
         <Button onPress={onClose}>Close</Button>
-        <Button onPress={() => fork.mutate(at)} isDisabled={isPending}>Fork only</Button>
-        <Button kind="primary" onPress={() => next.mutate()} isDisabled={isPending || !isObject}>Fork and continue</Button>
+        {!restart && <Button onPress={() => fork.mutate(at)} isDisabled={isPending}>Fork only</Button>}
+        <Button kind="primary" onPress={() => next.mutate()} isDisabled={isPending || !isObject}>{restart ? "Start over" : "Fork and continue"}</Button>
       </DialogActions>
     </>
   );

@@ -1,72 +1,71 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
-import { useLocation, useSearchParams } from "wouter";
+import { useMemo, useRef } from "react";
+import { flushSync } from "react-dom";
+import { useLocation } from "wouter";
 import { Empty, Loading } from "../../components/page";
 import PipelineGraph from "../../components/pipeline_graph";
-import type { PipelineSpan } from "../../components/pipeline_states";
 import { Problem } from "../../components/problem";
+import { changeSearchParams } from "../../components/search_param";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
-
-/** What the graph needs of the trace of a run. */
-export interface TracedRun {
-  runId: string;
-  /** The run that this one continues after a decision: it has the earlier steps. */
-  continues?: string | undefined;
-  agent: string;
-  revision?: string | undefined;
-  spans: readonly PipelineSpan[];
-}
+import styles from "./run.module.css";
+import { type ChainedRun, useRunChain } from "./run_chain";
+import { SpanDetail } from "./span_detail";
+import type { Span, Trace } from "./trace";
 
 /** Properties of a Graph. */
 export interface GraphProps {
-  thread: string;
-  run: string;
-  trace: TracedRun;
+  trace: Trace;
+  /** The ID of the selected span. */
+  selected: string;
+  onSelect: (id: string) => void;
+  /** Opens the dialog that forks the run before a span. */
+  onFork: (before: Span) => void;
 }
 
-/** The pipeline of a run as a graph with the states of its steps. A click on a step selects its span. */
-export default function Graph({ thread, trace }: GraphProps) {
-  const [params, setParams] = useSearchParams();
+/** The pipeline of a run as a graph with the states of its steps, those of the runs before and after a decision included. */
+export default function Graph({ trace, selected, onSelect, onFork }: GraphProps) {
   const [, navigate] = useLocation();
-  const { data: earlier = [] } = useEarlierRuns(thread, trace);
+  const body = useRef<HTMLDivElement>(null);
   const { data: steps, error, refetch } = useSteps(trace);
-  const spans = useMemo(() => [...earlier.flatMap((run) => run.spans), ...trace.spans], [earlier, trace.spans]);
+  const chain = useRunChain(trace);
+  const spans = useMemo(() => spansOf(chain, trace), [chain.map(({ trace: { cursor, status } }) => cursor + status).join(), trace]);
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (steps === undefined) return <Loading />;
   if (steps.length === 0) return <Empty title="This run has no graph"><p>Only pipelines have one: agents with <code>steps</code>.</p></Empty>;
-  const select = (span: string) => {
-    const other = earlier.find((run) => run.spans.some(({ id }) => id === span));
-    if (other) navigate(`${paths.run(thread, other.runId)}?${new URLSearchParams({ tab: "graph", span })}`);
-    else setParams((before) => new URLSearchParams({ ...Object.fromEntries(before), span }), { replace: true });
+  const run = chain.find(({ trace: { spans: own } }) => own.some(({ id }) => id === selected));
+  const span = run?.trace.spans.find(({ id }) => id === selected);
+  const isOther = run !== undefined && run.trace.runId !== trace.runId;
+  const select = (id: string, byKey: boolean) => {
+    flushSync(() => onSelect(id));
+    if (byKey) document.getElementById("span-title")?.focus();
   };
-  return <PipelineGraph label={`Steps of ${trace.agent} in this run`} steps={steps} spans={spans} selected={params.get("span") ?? undefined} onSelect={select} />;
+  const close = () => {
+    body.current?.querySelector<HTMLElement>("[data-step][aria-pressed=true]")?.focus();
+    onSelect("");
+  };
+  const showEvents = ({ id }: Span) => (isOther ? navigate(`${paths.run(trace.threadId, run.trace.runId)}?${new URLSearchParams({ tab: "events", in: id })}`) : changeSearchParams({ tab: "events", in: id }));
+  return (
+    <div className={styles.spans} ref={body}>
+      <PipelineGraph label={`Steps of ${trace.agent} in this run`} steps={steps} spans={spans} selected={span && stepAround(run!.trace, span)} onSelect={select} />
+      {span && <SpanDetail key={span.id} trace={run!.trace} span={span} otherRun={isOther ? run.title : undefined} onClose={close} onShowEvents={showEvents} onFork={isOther ? undefined : onFork} />}
+    </div>
+  );
 }
 
-// A pipeline with many approvals has as many runs.
-const mostEarlier = 20;
+const spansOf = (chain: readonly ChainedRun[], { runId }: Trace) =>
+  chain.flatMap(({ trace, title }) => (trace.runId === runId ? trace.spans : trace.spans.map((span) => ({ ...span, otherRun: title }))));
 
-/** The traces of the runs that a run continues, the first one first. They have ended, so they never change. */
-function useEarlierRuns(thread: string, { continues }: TracedRun) {
-  const client = useClient();
-  return useQuery({
-    queryKey: ["threads", thread, "traces before", continues],
-    queryFn: async () => {
-      const found: TracedRun[] = [];
-      for (let run = continues; run !== undefined && found.length < mostEarlier;) {
-        const trace = await client.trace(thread, run);
-        found.unshift(trace);
-        run = trace.continues;
-      }
-      return found;
-    },
-    enabled: continues !== undefined,
-    staleTime: Infinity,
-  });
+// The ID of the innermost step around a span, which may be a step itself.
+function stepAround({ spans }: Trace, span: Span): string | undefined {
+  const byId = new Map(spans.map((each) => [each.id, each]));
+  let at: Span | undefined = span;
+  while (at && at.kind !== "step") at = at.parentId === undefined ? undefined : byId.get(at.parentId);
+  return at?.id;
 }
 
 /** The steps of the revision with which the run began; they never change. */
-function useSteps({ agent, revision }: TracedRun) {
+function useSteps({ agent, revision }: Trace) {
   const client = useClient();
   return useQuery({
     queryKey: ["agents", agent, "steps", revision],

@@ -5,6 +5,7 @@ import { Problem } from "../../components/problem";
 import { changeSearchParams, useSearchParam } from "../../components/search_param";
 import { Status } from "../../components/status";
 import { TabLinks } from "../../components/tab_links";
+import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import { Events } from "./events";
 import { ForkDialog } from "./fork_dialog";
@@ -23,7 +24,7 @@ const PipelineGraph = lazy(() => import("./graph"));
 
 /** A run: its timeline, its events, and why it failed. */
 export default function Run({ thread, run }: { thread: string; run: string }) {
-  const { trace, error, reload } = useTrace(thread, run);
+  const { trace, error, lostAt, reload } = useTrace(thread, run);
   const status = trace?.status;
   const tree = useMemo(() => treeOf(trace?.spans ?? []), [trace]);
   const fork = useForkDialog();
@@ -37,10 +38,11 @@ export default function Run({ thread, run }: { thread: string; run: string }) {
       title={trace ? `Run of ${trace.agent}` : "Run"}
       layout="fixed"
       trail={<RunTrail threadId={thread} runId={run} status={status} />}
-      beside={status && <Status value={status} />}
+      beside={status && <Status value={lostAt === undefined ? status : "unknown"} />}
       actions={trace && <RunActions trace={trace} onFork={() => fork.open()} />}
     >
       {error !== undefined && <div className={styles.problem}><Problem error={error} onRetry={reload} /></div>}
+      {lostAt !== undefined && <p className={styles.lost} role="status">Reconnecting … Here is the run as of <Time at={new Date(lostAt).toISOString()} isAbsolute />.</p>}
       {trace ? <TracedRun trace={trace} tree={tree} onFork={fork.open} /> : error === undefined && <Loading label="Loading the trace …" />}
       {trace && fork.isOpen && <ForkDialog trace={trace} tree={tree} before={fork.before} onClose={fork.close} />}
     </Page>
@@ -86,7 +88,7 @@ function TracedRun({ trace, tree, onFork }: { trace: Trace; tree: Tree; onFork: 
         {current.id === "" && <Spans {...{ trace, tree, selected, select, onFork }} />}
         {current.id === "graph" && (
           <Suspense fallback={<Loading />}>
-            <PipelineGraph thread={trace.threadId} run={trace.runId} trace={trace} />
+            <PipelineGraph {...{ trace, selected, onFork }} onSelect={select} />
           </Suspense>
         )}
         {current.id === "events" && <Events trace={trace} tree={tree} />}

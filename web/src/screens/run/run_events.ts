@@ -8,6 +8,8 @@ export interface LoggedEvent {
   event: StreamEvent["event"];
   /** The event as JSON in lower case, for searches. */
   text: string;
+  /** Of how many events it is made; absent = it is one. */
+  count?: number;
 }
 
 /** The events that are loaded. */

@@ -24,14 +24,20 @@ export function useRuns(threadId: string) {
   });
 }
 
+function useThread(threadId: string) {
+  const client = useClient();
+  return useQuery({ queryKey: ["thread", threadId], queryFn: ({ signal }) => client.thread(threadId, {}, { signal }) });
+}
+
 /** Where a run belongs: links to its thread, and to the thread's other runs. */
 export function RunTrail({ threadId, runId, status }: { threadId: string; runId: string; status: string | undefined }) {
   const { data: runs = [] } = useRuns(threadId);
+  const { data: thread } = useThread(threadId);
   return (
     <span className={styles.trail}>
       <Link href={paths.threads}>Threads</Link>
       <span aria-hidden="true">/</span>
-      <Link href={paths.thread(threadId)} className="truncate">{safeText(threadId)}</Link>
+      <Link href={paths.thread(threadId)} className="truncate">{safeText(thread?.title ?? threadId)}</Link>
       <span aria-hidden="true">/</span>
       {runs.length > 1 ? <RunSwitch {...{ threadId, runId, runs, status }} /> : <span className="truncate">{safeText(runId)}</span>}
     </span>

@@ -13,21 +13,23 @@ import { moneyText } from "../../components/money";
 import { SpanContent } from "./span_content";
 import { kindNames, SpanIcon } from "./span_icon";
 import styles from "./span_detail.module.css";
-import { isWait, type Span, type SpanKind, titleOf, type Trace } from "./trace";
+import { causeOf, isSame, isWait, type Span, type SpanKind, titleOf, type Trace, treeOf } from "./trace";
 
 /** Properties of a SpanDetail. */
 export interface SpanDetailProps {
   trace: Trace;
   span: Span;
+  /** The run of the trace, such as "run 2", if the page is that of another run. */
+  otherRun?: string | undefined;
   onClose: () => void;
   /** Shows the events of a span. */
   onShowEvents: (span: Span) => void;
-  /** Opens the dialog that forks the run before a span. */
-  onFork: (before: Span) => void;
+  /** Opens the dialog that forks the run before a span. Absent: it cannot be forked here. */
+  onFork?: ((before: Span) => void) | undefined;
 }
 
 /** What is known about a span: its facts, its error, its content and its attempts. */
-export function SpanDetail({ trace, span, onClose, onShowEvents, onFork }: SpanDetailProps) {
+export function SpanDetail({ trace, span, otherRun, onClose, onShowEvents, onFork }: SpanDetailProps) {
   return (
     <aside className={styles.panel} aria-label="Details of the span" onKeyDown={(event) => event.key === "Escape" && onClose()}>
       <header className={styles.header} data-kind={span.kind}>
@@ -37,14 +39,14 @@ export function SpanDetail({ trace, span, onClose, onShowEvents, onFork }: SpanD
         <IconButton label="Close the details" onPress={onClose}><CloseIcon /></IconButton>
       </header>
       <div className={styles.body} tabIndex={0} role="region" aria-label="Content of the span">
-        {span.error && <Failure error={span.error} />}
+        {span.error && <SpanFailure trace={trace} span={span} />}
         {span.retry && span.status === "running" && <RetryNotice retry={span.retry} />}
-        <Facts trace={trace} span={span} />
+        <Facts trace={trace} span={span} otherRun={otherRun} />
         {span.kind === "interrupt" && <InterruptDetail threadId={trace.threadId} span={span} />}
-        {span.attempts && span.attempts.length > 0 && <Attempts attempts={span.attempts} />}
+        {span.attempts && span.attempts.length > 0 && <Attempts attempts={span.attempts} told={span.error ?? span.retry?.error} />}
         <SpanContent threadId={trace.threadId} span={span} />
         <div className={styles.links}>
-          {forkable.has(span.kind) && <Button onPress={() => onFork(span)}><ForkIcon />Fork before this</Button>}
+          {onFork && forkable.has(span.kind) && <Button onPress={() => onFork(span)}><ForkIcon />Fork before this</Button>}
           {span.firstCursor !== undefined && <button type="button" className={styles.link} onClick={() => onShowEvents(span)}>Show the events of this span</button>}
         </div>
       </div>
@@ -55,6 +57,13 @@ export function SpanDetail({ trace, span, onClose, onShowEvents, onFork }: SpanD
 // A fork before one of these has the work before it, and repeats it.
 const forkable: ReadonlySet<SpanKind> = new Set(["step", "turn", "model", "tool", "subagent"]);
 
+// The notice at the top of the page has the error of the run, and what to do about it.
+function SpanFailure({ trace, span }: { trace: Trace; span: Span }) {
+  const error = span.error!;
+  const isToldAbove = trace.status === "failed" && isSame(error, (causeOf(treeOf(trace.spans)) ?? trace).error);
+  return isToldAbove ? <p className={styles.told}>Failed with <code>{safeText(error.code)}</code>, as told above.</p> : <Failure error={error} />;
+}
+
 function RetryNotice({ retry }: { retry: NonNullable<Span["retry"]> }) {
   return (
     <Failure error={retry.error ?? { code: "failed" }} kind="retrying">
@@ -63,13 +72,14 @@ function RetryNotice({ retry }: { retry: NonNullable<Span["retry"]> }) {
   );
 }
 
-function Facts({ trace, span }: { trace: Trace; span: Span }) {
+function Facts({ trace, span, otherRun }: Pick<SpanDetailProps, "trace" | "span" | "otherRun">) {
   const { usage, cost } = span;
   const agent = span.agent ?? (span.kind === "run" ? trace.agent : undefined);
   const started = new Date(span.startedAt).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
   return (
     <dl className={styles.facts}>
       <Fact name="Kind">{kindNames[span.kind]}</Fact>
+      {otherRun !== undefined && <Fact name="Run"><Link href={`${paths.run(trace.threadId, trace.runId)}?span=${encodeURIComponent(span.id)}`}>{otherRun}</Link></Fact>}
       <Fact name="Started"><time dateTime={span.startedAt} title={new Date(span.startedAt).toLocaleString()} className="number">{started}</time></Fact>
       <Fact name={isWait(span) ? "Waited" : "Duration"}><Duration from={span.startedAt} to={span.endedAt} /></Fact>
       {agent !== undefined && <Fact name="Agent"><Link href={paths.agent(agent)}>{safeText(agent)}</Link></Fact>}

@@ -75,6 +75,9 @@ export function causeOf(tree: Tree): Span | undefined {
   }
 }
 
+/** Whether two errors are the same one. */
+export const isSame = (a: TraceError, b: TraceError | undefined) => a.code === b?.code && a.message === b.message;
+
 /** Returns the step of a pipeline that contains a span, the innermost one; undefined = there is none. */
 export function stepOf(tree: Tree, { id }: Span): Span | undefined {
   let node = tree.byId.get(id)?.parent;

@@ -7,6 +7,8 @@ export interface TraceFeed {
   trace?: Trace;
   /** Why the trace does not follow its run. */
   error?: unknown;
+  /** Since when the page has no connection, in milliseconds; undefined = it has one. */
+  lostAt?: number | undefined;
 }
 
 /**
@@ -23,7 +25,7 @@ export function useTrace(threadId: string, runId: string): TraceFeed & { reload:
       if (document.hidden) following?.abort();
       else if (!following || following.signal.aborted) {
         following = new AbortController();
-        void follow(client, { threadId, runId, signal: following.signal }, (next) => setFeed((last) => ({ ...last, error: undefined, ...next })));
+        void follow(client, { threadId, runId, signal: following.signal }, (next) => setFeed((last) => ({ ...last, error: undefined, ...next, ...(next.lostAt !== undefined && { lostAt: last.lostAt ?? next.lostAt }) })));
       }
     };
     change();
@@ -42,9 +44,10 @@ const waitInterval = 3_000;
 async function follow(client: PerdureClient, { threadId, runId, signal }: { threadId: string; runId: string; signal: AbortSignal }, report: (feed: TraceFeed) => void): Promise<void> {
   let trace: Trace | undefined;
   let frame = 0;
+  const connection = { signal, onRetry: () => report({ lostAt: Date.now() }), onReconnected: () => report({ lostAt: undefined }) };
   try {
     for (;;) {
-      for await (const event of client.traceEvents(threadId, runId, { signal })) {
+      for await (const event of client.traceEvents(threadId, runId, connection)) {
         trace = traceAfter(trace, event);
         cancelAnimationFrame(frame);
         frame = requestAnimationFrame(() => trace && report({ trace }));
@@ -55,7 +58,7 @@ async function follow(client: PerdureClient, { threadId, runId, signal }: { thre
       signal.throwIfAborted();
     }
   } catch (error) {
-    if (!signal.aborted) report({ error });
+    if (!signal.aborted) report({ error, lostAt: undefined });
   }
 }
 

@@ -15,8 +15,11 @@ import { type Column, Table } from "../../components/table";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
+import { parseCron } from "./cron";
+import { cronText } from "./cron_text";
 import { EditSchedule } from "./edit_schedule";
 import styles from "./schedules.module.css";
+import { NextTimes } from "./next_times";
 import { timesText } from "./times";
 
 type Firing = NonNullable<ScheduleEntry["recent"]>[number];
@@ -114,15 +117,17 @@ function useChange(id: string) {
 }
 
 function Facts({ schedule }: { schedule: ScheduleEntry }) {
-  const { agent, threadId, owner, changedBy, runAs, overlap, onBusy, fired, missed, skipped, next, note, createdAt } = schedule;
+  const { agent, threadId, owner, changedBy, runAs, overlap, onBusy, fired, missed, skipped, next, note, createdAt, paused, timeZone, cron = [] } = schedule;
   return (
     <aside className={styles.panel} aria-label="About the schedule">
       {note !== undefined && <p>{note}</p>}
       <h2>Next times</h2>
-      {next.length === 0 ? <p className="muted">none</p> : <ul className={styles.next}>{next.map((at) => <li key={at}><Time at={at} isAbsolute /></li>)}</ul>}
+      {paused && <p className="muted">None while it is paused.</p>}
+      {!paused && next.length === 0 && <p className="muted">none</p>}
+      {!paused && next.length > 0 && <NextTimes times={next} timeZone={timeZone} />}
       <dl className={styles.facts}>
         <dt>Times</dt>
-        <dd className="mono">{timesText(schedule)}</dd>
+        <dd><span className="mono">{timesText(schedule)}</span>{cron.length > 0 && <div className="muted">{cron.flatMap((line) => parseCron(line) ?? []).map(cronText).join("; ")}</div>}</dd>
         <dt>Agent</dt>
         <dd><Link href={paths.agent(agent)}>{agent}</Link></dd>
         <dt>Thread</dt>

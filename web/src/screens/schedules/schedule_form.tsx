@@ -8,6 +8,7 @@ import { JSONField } from "../../components/json_field";
 import { Unparsed } from "../../components/json_schema";
 import { Problem } from "../../components/problem";
 import { useClient } from "../../session";
+import { CronPreview } from "./cron_text";
 import { fieldMistake, type ScheduleFields } from "./schedule_fields";
 import styles from "./schedules.module.css";
 
@@ -72,9 +73,9 @@ export function ScheduleForm({ initial, isExisting = false, hasOtherTimes = fals
       <div className={styles.row}>
         <Field
           label="Cron" value={fields.cron} onChange={(cron) => set({ cron })} isRequired={!hasOtherTimes} error={mistakeIn("cron")} {...(lines > 1 && { rows: lines })}
-          hint={lines > 1 ? "Minute, hour, day, month, weekday. One a line." : "Minute, hour, day, month, weekday."}
+          hint={<>{lines > 1 ? "Minute, hour, day, month, weekday. One a line." : "Minute, hour, day, month, weekday."}<span className={styles.preview}><CronPreview cron={fields.cron} timeZone={fields.timeZone} /></span></>}
         />
-        <Field label="Time zone" value={fields.timeZone} onChange={(timeZone) => set({ timeZone })} isRequired error={mistakeIn("timeZone")} />
+        <Field label="Time zone" value={fields.timeZone} onChange={(timeZone) => set({ timeZone })} isRequired error={mistakeIn("timeZone")} options={Intl.supportedValuesOf("timeZone")} />
       </div>
       <Choice label="If the run before is still active" options={overlaps} value={fields.overlap} onChange={(overlap) => set({ overlap: overlap as ScheduleFields["overlap"] })} error={mistakeIn("overlap")} />
       <Field label="Note" value={fields.note} onChange={(note) => set({ note })} error={mistakeIn("note")} />

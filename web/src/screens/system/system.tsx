@@ -1,4 +1,4 @@
-import type { System as SystemState } from "@perdure/client";
+import { ProblemError, type System as SystemState } from "@perdure/client";
 import { useQuery } from "@tanstack/react-query";
 import { Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
@@ -62,7 +62,8 @@ export default function System() {
     <Page title="System" beside={system && <Status value={system.ready ? "ready" : "failed"} text={system.ready ? "ready" : "not ready"} />}>
       <div className={styles.stack}>
         {state.isPending && <Loading />}
-        {state.error && <Problem error={state.error} onRetry={() => void state.refetch()} />}
+        {isForbidden(state.error) && <p className="muted">Workers, task queues and the log are those of the whole platform: its administrators see them here.</p>}
+        {state.error && !isForbidden(state.error) && <Problem error={state.error} onRetry={() => void state.refetch()} />}
         {system && <Facts system={system} />}
         {system && (
           <>
@@ -89,6 +90,8 @@ export default function System() {
     </Page>
   );
 }
+
+const isForbidden = (error: unknown) => error instanceof ProblemError && error.status === 403;
 
 function Facts({ system }: { system: SystemState }) {
   const { checks, version, mode, startedAt, temporal, log, node } = system;

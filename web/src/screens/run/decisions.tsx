@@ -1,0 +1,37 @@
+import type { Trace } from "@perdure/client";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { safeText } from "../../components/safe_text";
+import { Time } from "../../components/time";
+import { paths } from "../../paths";
+import { useClient } from "../../session";
+import styles from "./input_output.module.css";
+
+/** The decisions with which a run began: those about the interrupts of the run that it continues. */
+export function useDecisions({ threadId, continues }: Trace) {
+  const client = useClient();
+  return useQuery({
+    queryKey: ["decisions", threadId, continues],
+    enabled: continues !== undefined,
+    queryFn: async ({ signal }) => {
+      const found = [];
+      for await (const approval of client.audit(threadId, {}, { signal })) if (approval.runId === continues && approval.decisions.length > 0) found.push(approval);
+      return found;
+    },
+  });
+}
+
+/** Decisions as the input of a run. */
+export function Decisions({ approvals }: { approvals: NonNullable<ReturnType<typeof useDecisions>["data"]> }) {
+  return approvals.map(({ id, threadId, message, decisions }) => (
+    <div key={id} className={styles.message}>
+      <p><Link href={paths.approval(threadId, id)}>{safeText(message)}</Link></p>
+      {decisions.map(({ decision, by, at, reason }, i) => (
+        <p key={i}>
+          <strong>{decision}</strong> {by !== undefined && <>by {safeText(by)}</>} <Time at={at} />
+          {reason !== undefined && reason !== "" && <>: {safeText(reason)}</>}
+        </p>
+      ))}
+    </div>
+  ));
+}
