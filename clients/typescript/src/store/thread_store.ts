@@ -5,6 +5,7 @@ import type { PerdureClient } from "../client.js";
 import { firstTransportOf } from "../config.js";
 import type { TransportName } from "../connection.js";
 import type { Accepted, ContentPart, Decision, ToolResult } from "../commands.js";
+import { textOf } from "../content.js";
 import { newID } from "../identifier.js";
 import { OpenInterrupts, type PendingToolCall } from "../interrupts.js";
 import type { Approval } from "../schemas.js";
@@ -268,7 +269,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     const known = new Set(messages.map(({ id }) => id));
     this.outgoing = this.outgoing.filter(({ id }) => !known.has(id));
     for (const id of this.accepted.keys()) if (known.has(id)) this.accepted.delete(id);
-    const shown = messages.filter(({ id }) => !id.startsWith("perdure.unplaced"));
+    const shown = messages.filter(({ id }) => !id.startsWith("perdure.unplaced")).map(withFailure);
     const interrupts = [...this.open.interrupts.values()].filter(({ id }) => !this.decided.has(id)).map((interrupt) => this.withApproval(interrupt));
     const toolCalls = this.open.toolCalls(messages).filter(({ toolCallId }) => !this.decided.has(toolCallId));
     this.watchApprovals(interrupts.length > 0);
@@ -410,4 +411,10 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       this.invalidate();
     }
   }
+}
+
+// The event of a result has no error, as its message in a snapshot has: the metadata tells of the failure.
+function withFailure(message: Message): Message {
+  if (message.role !== "tool" || message.error || !(message as { metadata?: Record<string, unknown> }).metadata?.["perdure.failed"]) return message;
+  return { ...message, error: textOf(message) };
 }
