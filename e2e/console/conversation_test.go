@@ -26,6 +26,11 @@ name: middle
 model: scripted/middle
 tools: ["agent:stepper"]
 ---
+name: spread
+model: scripted/echo
+steps:
+  - {name: each, map: {items: '["Hello Ada", "Hello Bo"]', as: item, steps: [{name: greet, agent: {}, input: "${item}"}]}}
+---
 kind: script
 name: stepper
 pace: 20ms
@@ -58,7 +63,7 @@ func TestConversation(t *testing.T) {
 	}
 	p := kit.SetupWith(t, fmt.Sprintf(staff, numbers.String()))
 	for name, test := range map[string]func(*testing.T, *kit.Perdure){
-		"busy": testBusy, "attachments": testAttachments, "subagents": testSubagents, "offline": testOffline, "forks": testForks,
+		"busy": testBusy, "attachments": testAttachments, "subagents": testSubagents, "offline": testOffline, "forks": testForks, "branches": testBranches,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

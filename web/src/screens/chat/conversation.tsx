@@ -23,6 +23,7 @@ import { ThreadActions } from "./thread_actions";
 import { entriesOf } from "./transcript";
 import { TranscriptView } from "./transcript_view";
 import { useAgent } from "./use_agent";
+import { useSubagents } from "./use_subagents";
 
 /** Properties of a Conversation. */
 export interface ConversationProps {
@@ -38,7 +39,8 @@ export interface ConversationProps {
 export function Conversation({ threadId, agent, summary, starting }: ConversationProps) {
   const client = useClient();
   const thread = useThread(client, useMemo(() => ({ threadId, agent }), [threadId, agent]));
-  const { messages, run, interrupts, toolCalls, subagents, store } = thread;
+  const { messages, run, interrupts, toolCalls, store } = thread;
+  const subagents = useSubagents(thread);
   const entries = useMemo(() => entriesOf(messages, subagents), [messages, subagents]);
   const field = useRef<HTMLTextAreaElement>(null);
   const [panel, setPanel] = usePanel();
@@ -82,7 +84,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
               </div>
             </div>
           </div>
-          {panel !== "off" && <SidePanel thread={thread} summary={summary} agent={current} panel={panel} onPanel={setPanel} />}
+          {panel !== "off" && <SidePanel thread={thread} subagents={subagents} summary={summary} agent={current} panel={panel} onPanel={setPanel} />}
         </div>
       </Page>
     </ConversationProvider>

@@ -1,5 +1,5 @@
 import type { Thread } from "@perdure/client";
-import type { ThreadHook } from "@perdure/client/react";
+import type { Subagent, ThreadHook } from "@perdure/client/react";
 import { useSyncExternalStore } from "react";
 import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
 import { useSearchParams } from "wouter";
@@ -44,6 +44,7 @@ export function usePanel(): [Panel, (panel: Panel) => void] {
 /** Properties of a SidePanel. */
 export interface SidePanelProps {
   thread: ThreadHook<unknown>;
+  subagents: readonly Subagent[];
   summary: Thread | undefined;
   agent: string;
   panel: Panel;
@@ -51,8 +52,7 @@ export interface SidePanelProps {
 }
 
 /** The panel beside the conversation: state, subagents and runs. */
-export function SidePanel({ thread, summary, agent, panel, onPanel }: SidePanelProps) {
-  const { subagents } = thread;
+export function SidePanel({ thread, subagents, summary, agent, panel, onPanel }: SidePanelProps) {
   return (
     <aside className={styles.panel} aria-label="Details">
       <Tabs className={styles.tabs!} selectedKey={panel} onSelectionChange={(key) => onPanel(key as Panel)}>
