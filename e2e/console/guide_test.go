@@ -96,7 +96,9 @@ func (g *guide) openApproval(title string) {
 
 // readRun opens the run that waited, its timeline and its events.
 func (g *guide) readRun() {
+	g.Click("role=button[name='Show the panel']")
 	g.Click("role=tab[name='Run']")
+	g.Await("[aria-label=Runs] li:last-child [data-status=finished]", "") // it has waited
 	g.Click("[aria-label=Runs] li:last-child a")
 	g.Await("main", "Run 1 of 2")
 	g.Await("[role=treegrid]", "issue_refund")

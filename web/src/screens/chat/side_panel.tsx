@@ -24,11 +24,16 @@ function subscribe(listener: () => void): () => void {
   return () => narrow.removeEventListener("change", listener);
 }
 
-/** Returns what the panel shows, by the address or the last choice, and a function that changes it. */
-export function usePanel(): [Panel, (panel: Panel) => void] {
+/**
+ * Returns what the panel shows, by the address or the last choice, and a function that changes it. Without a choice, the panel
+ * opens when it has something to show.
+ */
+export function usePanel({ state }: ThreadHook<unknown>, subagents: readonly Subagent[]): [Panel, (panel: Panel) => void] {
   const [search, setSearch] = useSearchParams();
   const isNarrow = useSyncExternalStore(subscribe, () => narrow.matches);
-  const fallback = isNarrow ? "off" : (localStorage.getItem(storageKey) ?? "state");
+  const hasState = typeof state === "object" && state !== null && Object.keys(state).length > 0;
+  const filled = hasState ? "state" : subagents.length > 0 ? "subagents" : "off";
+  const fallback = isNarrow ? "off" : (localStorage.getItem(storageKey) ?? filled);
   const asked = search.get("panel") ?? fallback;
   const panel = panels.find((name) => name === asked) ?? "off";
   const change = (next: Panel) => {
