@@ -27,5 +27,9 @@ func testBranches(t *testing.T, p *kit.Perdure) {
 	tab.Await("[role=tabpanel]", "each/1")
 	tab.Click(branch + ":has-text('each/1') summary")
 	tab.Await(branch, "Hi Bo.")
+	// An answer that is JSON is a line, which opens.
+	tab.Await("[data-kind=text] details", "greeted: true")
+	tab.Click("[data-kind=text] summary")
+	tab.Await("[data-kind=text] details", "by")
 	tab.WantAccessible()
 }

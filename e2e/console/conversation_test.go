@@ -30,6 +30,7 @@ name: spread
 model: scripted/echo
 steps:
   - {name: each, map: {items: '["Hello Ada", "Hello Bo"]', as: item, steps: [{name: greet, agent: {}, input: "${item}"}]}}
+  - {name: result, agent: {}, input: Report}
 ---
 kind: script
 name: stepper
@@ -40,7 +41,7 @@ turns:
 ---
 kind: script
 name: echo
-turns: [{when: 'Hello (?P<name>\w+)', steps: [{say: "Hi {name}."}]}, {steps: [{say: I see it.}]}]
+turns: [{when: 'Hello (?P<name>\w+)', steps: [{say: "Hi {name}."}]}, {when: Report, steps: [{say: '{"greeted": true, "of": {"by": "echo"}}'}]}, {steps: [{say: I see it.}]}]
 ---
 kind: script
 name: lead

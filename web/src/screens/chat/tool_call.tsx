@@ -2,9 +2,9 @@ import type { OpenInterrupt } from "@perdure/client/react";
 import { type FocusEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Arguments } from "../../components/decision_arguments";
 import { argumentsText, isSignOff } from "../../components/decision_text";
-import { AgentIcon, CheckIcon, ForwardIcon, ToolIcon } from "../../components/icons";
+import { AgentIcon, ForwardIcon, ToolIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
-import { Status } from "../../components/status";
+import { CallStatus } from "./call_status";
 import { ClientToolCall } from "./client_tool_call";
 import { ContentView } from "./content_view";
 import { useConversation } from "./conversation_context";
@@ -81,12 +81,6 @@ function statusOf({ isWaiting, isRunning, result, work }: { isWaiting: boolean; 
   if (result) return result.error ? "failed" : "finished";
   if (work && work.subagent.status !== "finished") return work.subagent.status;
   return isRunning ? "running" : "cancelled";
-}
-
-// Most calls finish, so that state is the quietest.
-function CallStatus({ value, text }: { value: string; text?: string }) {
-  if (value !== "finished") return <Status value={value} {...(text !== undefined && { text })} />;
-  return <span className={styles.finished}><CheckIcon /><span className="visually-hidden">finished</span></span>;
 }
 
 // The result of a subagent is its last message.
