@@ -113,7 +113,7 @@ func closeSubagentCalls(in runs.SubagentAnswer, snap *snapshot.Snapshot) (result
 	results = snap.SubagentResults(place.Run, place.Subagent, place.Lane)
 	for _, m := range results {
 		events = append(events, restorePredicted(snap, agui.ToolCall{ID: m.ToolCallID}, nil)...)
-		events = append(events, &agui.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: m.Role, SubagentRunID: m.SubagentRunID})
+		events = append(events, agui.ToolCallResultOf(m))
 	}
 	return results, events
 }

@@ -39,7 +39,7 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 		ID: runOf(in.Run).Identify("res", call.ID), Role: agui.RoleTool, ToolCallID: call.ID, Content: prompt.ContentOf(toolResult),
 	}
 	if toolResult.IsError {
-		message.Error = toolResult.Content
+		stream.SetFailed(&message, toolResult.Content)
 	}
 	recorded, err := json.Marshal(answer)
 	if err != nil {
@@ -55,7 +55,7 @@ func finishCall(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attem
 	}
 	// The record of the decision is in the same record as the result: both count, or neither.
 	result.Decided, result.Edited = decisionRecord(in, call.Name, call.Arguments), editedArguments(in, call)
-	events := append(end.before, &agui.ToolCallResult{MessageID: message.ID, ToolCallID: call.ID, Content: message.Content, Role: agui.RoleTool})
+	events := append(end.before, agui.ToolCallResultOf(message))
 	// The handoff takes effect with the result of its call. Later steps and runs read it from the
 	// snapshot.
 	if answer.HandedOver {

@@ -91,6 +91,14 @@ type ToolCallResult struct {
 	SubagentRunID string
 }
 
+// ToolCallResultOf returns the event that adds a tool message. AG-UI's event has no error: its metadata
+// is all that tells of one.
+func ToolCallResultOf(m Message) *ToolCallResult {
+	return &ToolCallResult{
+		BaseEvent: BaseEvent{Metadata: m.Metadata}, MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: m.Role, SubagentRunID: m.SubagentRunID,
+	}
+}
+
 // EventType implements Event.
 func (*ToolCallResult) EventType() EventType { return EventToolCallResult }
 

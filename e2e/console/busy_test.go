@@ -29,8 +29,11 @@ func testBusy(t *testing.T, p *kit.Perdure) {
 	say(tab, "Count")
 	tab.Await("[data-kind=text]", "n3 ")
 	tab.Click("role=button[name='Pause']")
-	tab.Await("[data-status=paused]", "paused")
+	tab.Await("[data-status=paused]", "pausing")
+	tab.Await("[data-kind=paused]", "The run pauses after the current step.")
 	tab.Await("[data-kind=text]", lastNumber)
+	tab.Await("[data-status=paused]", "paused")
+	tab.Await("[data-kind=paused]", "The run is paused.")
 
 	say(tab, "Hurry")
 	tab.Await(steering, "Waits for the next step of the run.")
@@ -54,11 +57,18 @@ func testBusy(t *testing.T, p *kit.Perdure) {
 
 	say(tab, "Count")
 	tab.Await("[data-kind=text] >> nth=-1", "n3 ")
+	tab.Click("role=button[name='Stop the run']")
+	tab.Await("[data-kind=stopped]", "Stopped")
+	tab.Reload()
+	tab.Await("[data-kind=stopped]", "Stopped")
+	say(tab, "Count")
+	tab.Await("[data-kind=text] >> nth=-1", "n3 ")
+	tab.AwaitGone("[data-kind=stopped]")
 	whileBusy(tab, "Stop the run, then send")
 	say(tab, "Rather not")
 	tab.Await("[data-kind=text] >> nth=-1", "I am short.")
 	tab.Await("role=button[name='Answer again']", "")
-	wantOutcomes(t, p, threadOf(tab), "success", "success", "cancelled", "cancelled", "success")
+	wantOutcomes(t, p, threadOf(tab), "success", "success", "cancelled", "cancelled", "cancelled", "success")
 }
 
 // wantOutcomes compares the outcomes of the runs of a thread, oldest first.

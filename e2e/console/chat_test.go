@@ -49,6 +49,14 @@ turns:
       - say: It is over.
   - steps: [{say: I see it.}]
 ---
+name: guide
+model: scripted/guide
+tools: ["client:show_map"]
+---
+kind: script
+name: guide
+turns: [{steps: [{calls: [{tool: show_map}]}, {say: "{show_map}"}]}]
+---
 kind: script
 name: counter
 pace: 20ms
@@ -109,6 +117,7 @@ func TestChat(t *testing.T) {
 	tab.Await(transcript+" img[alt='pixel.png']", "")
 	tab.Await(transcript, "I see it.")
 	editAndFork(tab)
+	useOther(tab)
 	attack(t, tab, p)
 	tryDraft(t, tab, p)
 	survive(t, tab, p)
@@ -118,6 +127,11 @@ func TestChat(t *testing.T) {
 func approveInline(tab *kit.Tab, b *kit.Browser) {
 	say(tab, "Refund order 7")
 	tab.Await("[data-kind=call] >> role=button[name=/^Approve/]", "")
+	const key = "[data-kind=call] button kbd"
+	tab.AwaitGone(key) // it would be text for the field, which has the focus
+	tab.Press("Escape")
+	tab.Await(key, "a")
+	tab.AwaitGone("role=button[name='Close the panel']") // it has nothing to show
 	tab.Await("[data-kind=reasoning] summary", "Reasoning")
 	tab.Await("[data-kind=text] strong", "it")
 	tab.WantAccessible()
@@ -163,6 +177,23 @@ func answerForClient(tab *kit.Tab) {
 	tab.Type("label:text-is('Result') + textarea", "Ulm")
 	tab.Click("role=button[name='Send the result']")
 	tab.Await("[data-kind=text]", "You are in Ulm.")
+}
+
+// useOther begins a chat with another agent that takes client tools. It receives none of the first one, and
+// the page offers the tool that it names.
+func useOther(tab *kit.Tab) {
+	const tools = "[aria-label='Client tools']"
+	tab.Evaluate("history.pushState(null, '', '/console/chat/guide')", nil)
+	tab.Click("role=button[name='Add show_map']")
+	tab.WantAccessible()
+	tab.Click("role=button[name='Add the tool']")
+	tab.Await(tools, "show_map")
+	tab.AwaitGone("role=button[name='Add show_map']")
+	tab.AwaitGone(tools + " >> text=locate")
+	say(tab, "Show")
+	tab.Type("label:text-is('Result') + textarea", "A map")
+	tab.Click("role=button[name='Send the result']")
+	tab.Await("[data-kind=text]", "A map")
 }
 
 // editAndFork sends an edited message in a fork, which has the conversation before it.

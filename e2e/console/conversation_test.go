@@ -26,6 +26,12 @@ name: middle
 model: scripted/middle
 tools: ["agent:stepper"]
 ---
+name: spread
+model: scripted/echo
+steps:
+  - {name: each, map: {items: '["Hello Ada", "Hello Bo"]', as: item, steps: [{name: greet, agent: {}, input: "${item}"}]}}
+  - {name: result, agent: {}, input: Report}
+---
 kind: script
 name: stepper
 pace: 20ms
@@ -35,7 +41,7 @@ turns:
 ---
 kind: script
 name: echo
-turns: [{when: 'Hello (?P<name>\w+)', steps: [{say: "Hi {name}."}]}, {steps: [{say: I see it.}]}]
+turns: [{when: 'Hello (?P<name>\w+)', steps: [{say: "Hi {name}."}]}, {when: Report, steps: [{say: '{"greeted": true, "of": {"by": "echo"}}'}]}, {steps: [{say: I see it.}]}]
 ---
 kind: script
 name: lead
@@ -58,7 +64,7 @@ func TestConversation(t *testing.T) {
 	}
 	p := kit.SetupWith(t, fmt.Sprintf(staff, numbers.String()))
 	for name, test := range map[string]func(*testing.T, *kit.Perdure){
-		"busy": testBusy, "attachments": testAttachments, "subagents": testSubagents, "offline": testOffline, "forks": testForks,
+		"busy": testBusy, "attachments": testAttachments, "subagents": testSubagents, "offline": testOffline, "forks": testForks, "branches": testBranches,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -64,10 +64,7 @@ func (g *guide) approve() {
 	g.Press("Escape") // leaves the field of the message
 	g.openApproval("issue_refund")
 	g.Picture("console-inbox", 1100, 680)
-	// A key approves only what has been there for a moment: a second passes in the page.
-	g.Evaluate("{ const now = performance.now.bind(performance); performance.now = () => now() + 1000; }", nil)
-	g.Press("a")
-	g.AwaitGone("role=button[name=/^Approve/]")
+	g.pressApprove()
 	g.Press("g", "t")
 	g.Click("main table a")
 	g.Await("[data-kind=text]", "the shop says:")
@@ -77,6 +74,14 @@ func (g *guide) approve() {
 	g.PreferColors("dark")
 	g.Picture("console-chat-dark", 1100, 680)
 	g.PreferColors("light")
+}
+
+// pressApprove approves with a key, which does so only for what has been there for a moment: a second
+// passes in the page.
+func (g *guide) pressApprove() {
+	g.Evaluate("{ const now = performance.now.bind(performance); performance.now = () => now() + 1000; }", nil)
+	g.Press("a")
+	g.AwaitGone("role=button[name=/^Approve/]")
 }
 
 // openApproval goes to the only approval of the inbox with the keyboard.
@@ -91,7 +96,9 @@ func (g *guide) openApproval(title string) {
 
 // readRun opens the run that waited, its timeline and its events.
 func (g *guide) readRun() {
+	g.Click("role=button[name='Show the panel']")
 	g.Click("role=tab[name='Run']")
+	g.Await("[aria-label=Runs] li:last-child [data-status=finished]", "") // it has waited
 	g.Click("[aria-label=Runs] li:last-child a")
 	g.Await("main", "Run 1 of 2")
 	g.Await("[role=treegrid]", "issue_refund")
@@ -114,8 +121,7 @@ func (g *guide) readPipeline() {
 	g.Await("main", "sign_off")
 	g.Picture("console-graph", 1100, 680)
 	g.openApproval("Publish this report?")
-	g.Press("a")
-	g.AwaitGone("role=button[name=/^Approve/]")
+	g.pressApprove()
 }
 
 // editAgent opens the editor, where a mistake shows as it is typed.

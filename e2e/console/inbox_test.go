@@ -58,12 +58,16 @@ func (o office) triage(tab *kit.Tab, approvals []string) {
 	tab.WantAccessible()
 	tab.Press("Control+Enter")
 	tab.Await("[aria-label='Recorded decision']", "alice approved it with changes")
+	tab.Await("[aria-label=Call]", "40+2")
+	tab.AwaitGone("[aria-label=Details] dt:has-text('Expires')")
 	tab.Press("j", "r")
 	tab.Await("label", "Reason")
 	tab.Write("Too much")
 	tab.WantAccessible()
 	tab.Press("Enter")
 	tab.Await("[aria-label='Recorded decision']", "alice rejected it")
+	tab.Await("[aria-label='Recorded decision']", "Too much")
+	tab.AwaitGone("text=You rejected it.") // the record says so
 	for i, want := range []string{`approve map[] ""`, `edit map[expression:40+2] ""`, `reject map[] "Too much"`} {
 		o.wantDecision(approvals[i], want)
 	}
@@ -75,6 +79,7 @@ func (o office) collide(tab *kit.Tab, approvals []string) {
 	t := o.t
 	t.Helper()
 	tab.Await("h2", "calculate")
+	tab.Await("[aria-label=Approvals] a", "desk · Work out 1+4")
 	tab.Press("r")
 	tab.Await("label", "Reason")
 	tab.Write("Wait for the invoice")
@@ -116,6 +121,7 @@ func (o office) decideAll(tab *kit.Tab, approvals []string) {
 	tab.Await("[role=toolbar]", "2 selected")
 	tab.Press("A")
 	tab.Await("[role=dialog]", "Approve 2 calls?")
+	tab.Await("[role=dialog] [aria-label='Selected approvals']", "Work out 1+6") // the title of its thread
 	tab.WantAccessible()
 	o.decide("alice", approvals[0], "reject")
 	tab.Press("Enter")
@@ -177,6 +183,7 @@ func (o office) notify(tab *kit.Tab) {
 	}
 	tab.Await("[aria-label=Conversation]", "this call")
 	tab.Await("[aria-label=History]", "Opened")
+	tab.Await("[aria-label=Approvals] a", "desk · Work out 7*6")
 	// What shows the time differs between runs.
 	tab.Evaluate(`document.querySelectorAll("main time").forEach((time) => (time.textContent = "then"))`, nil)
 	tab.WantAria("main", "inbox", path[strings.LastIndex(path, "/")+1:], "int_…")

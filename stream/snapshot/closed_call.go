@@ -62,10 +62,12 @@ func (c openCall) closingResult(run stream.Run, begun bool) agui.Message {
 	if begun {
 		text = CallUnfinished
 	}
-	return agui.Message{
+	m := agui.Message{
 		ID: run.Identify("res", c.id), Role: agui.RoleTool, ToolCallID: c.id,
-		Content: agui.TextContent(text), Error: text, SubagentRunID: c.Message.SubagentRunID,
+		Content: agui.TextContent(text), SubagentRunID: c.Message.SubagentRunID,
 	}
+	stream.SetFailed(&m, text)
+	return m
 }
 
 // closeCalls gives each call of an agent that has no result one, and restores the members of the

@@ -334,9 +334,7 @@ func (p *Projection) ending(ctx context.Context, rec *stream.Record) (end ending
 		return end, err
 	}
 	for _, m := range snap.ClosingResults() {
-		end.results = append(end.results, &agui.ToolCallResult{
-			MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: m.Role, SubagentRunID: m.SubagentRunID,
-		})
+		end.results = append(end.results, agui.ToolCallResultOf(m))
 	}
 	end.restored = snap.Sealed && snap.Restored
 	return end, nil

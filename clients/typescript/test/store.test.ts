@@ -57,6 +57,18 @@ for (const [transport, options] of Object.entries(allTransports)) {
       for (const [i, message] of shown[0].messages.entries()) assert.equal(next.messages[i], message, "an earlier message is another object");
     });
 
+    test("a failed call has its error as soon as its result, and the same after a reload", async (t) => {
+      const live = open(t, { threadId: "failed call", agent: "divider" });
+      const sent = await live.send("Go!");
+      const resultOf = ({ messages }: ReturnType<ThreadStore["getSnapshot"]>) => messages.find(({ role }) => role === "tool") as { error?: string; content: string } | undefined;
+      const failed = resultOf(await when(live, (snapshot) => resultOf(snapshot) !== undefined));
+      assert.ok(failed?.error, "the result has no error");
+      const done = ({ run, messages }: ReturnType<ThreadStore["getSnapshot"]>) => run.runId === sent && run.status === "idle" && messages.at(-1)?.content === "That does not work.";
+      const { messages } = await when(live, done);
+      const reloaded = await when(open(t, { threadId: "failed call", agent: "divider" }), done);
+      assert.deepEqual(messages, reloaded.messages);
+    });
+
     test("a message that the server refuses disappears", async (t) => {
       const store = open(t, { threadId: "refused", agent: "no such agent" });
       await assert.rejects(store.send("Hello"), { code: "unknown_agent" });

@@ -6,7 +6,7 @@ import { Button } from "./button";
 import { Choice } from "./choice";
 import { EditForm, RejectForm } from "./decision_forms";
 import { Overtaken, recordedIn, Refused, Taken } from "./decision_outcome";
-import { type Decidable, decidedText, isLimit, isQuestion } from "./decision_text";
+import { type Decidable, decidedText, hasArguments, isLimit, isQuestion, isSignOff } from "./decision_text";
 import { Problem } from "./problem";
 import { SchemaForm } from "./schema_form";
 import { useShortcuts } from "./shortcuts";
@@ -19,6 +19,8 @@ export interface DecisionProps {
   isOpen?: boolean;
   /** Whether the caller may decide. The result of their own vote stays shown in any case. Default true. */
   canDecide?: boolean;
+  /** Whether the page shows the recorded decision, so that this need not tell the result of an own one. */
+  isRecordShown?: boolean;
   /** Sends the decision. */
   decide: (decision: DecisionValue) => Promise<Accepted>;
   /** Whether the keys a, e and r decide. Only one Decision of a page may have them. */
@@ -28,7 +30,7 @@ export interface DecisionProps {
 type Panel = "none" | "edit" | "reject";
 
 /** Decides an approval or answers a question, and tells what became of the decision. */
-export function Decision({ approval, isOpen = true, canDecide = true, decide, hasShortcuts = false }: DecisionProps) {
+export function Decision({ approval, isOpen = true, canDecide = true, isRecordShown = false, decide, hasShortcuts = false }: DecisionProps) {
   const [panel, setPanel] = useState<Panel>("none");
   const container = useRef<HTMLDivElement>(null);
   const sent = useMutation({
@@ -54,7 +56,7 @@ export function Decision({ approval, isOpen = true, canDecide = true, decide, ha
   const label = isQuestion(approval) ? "Decline" : "Reject";
   return (
     <div ref={container} className={styles.decision} tabIndex={-1} role="group" aria-label="Decision">
-      {sent.isSuccess && <div className={styles.taken}><Taken accepted={sent.data} /></div>}
+      {sent.isSuccess && !(isRecordShown && isSettled && !sent.data.repeated) && <div className={styles.taken} data-decision={sent.data.decision}><Taken accepted={sent.data} /></div>}
       {sent.isError && problem === undefined && (
         <Refused error={sent.error} wanted={sent.variables} args={approval.args} onVote={(args) => sent.mutate({ decision: "edit", args })} />
       )}
@@ -84,7 +86,7 @@ const settlingTime = 600;
 
 function Choices({ approval, isPending, hasShortcuts, onDecide, onOpen }: ChoicesProps) {
   const [remember, setRemember] = useState("");
-  const canEdit = approval.args !== undefined && !approval.argsTruncated;
+  const canEdit = hasArguments(approval);
   const [isEarly, setEarly] = useState(false);
   const appearedAt = useRef(0);
   useEffect(() => void (appearedAt.current = performance.now()), [hasShortcuts]);
@@ -107,7 +109,7 @@ function Choices({ approval, isPending, hasShortcuts, onDecide, onOpen }: Choice
       <Button kind="primary" isDisabled={isPending} onPress={approve}>Approve {hint("a")}</Button>
       {canEdit && <Button isDisabled={isPending} onPress={edit}>Edit {hint("e")}</Button>}
       <Button kind="danger" isDisabled={isPending} onPress={reject}>Reject {hint("r")}</Button>
-      {!isLimit(approval) && (
+      {!isLimit(approval) && !isSignOff(approval) && (
         <div className={styles.remember}>
           <Choice label="What an approval covers" isLabelHidden options={coverages(approval.toolName)} value={remember} onChange={setRemember} />
         </div>

@@ -10,6 +10,12 @@ export const isQuestion = ({ reason }: Decidable): boolean => reason !== undefin
 /** Whether a run has reached a soft limit. */
 export const isLimit = ({ step }: Decidable): boolean => step === "~limit";
 
+/** Whether a step of a pipeline waits for an approval, and no tool. */
+export const isSignOff = ({ step, toolName }: Decidable): boolean => toolName === "approve" && step !== undefined && step !== "";
+
+/** Whether the arguments can be edited. */
+export const hasArguments = ({ args, argsTruncated }: Decidable): boolean => !argsTruncated && typeof args === "object" && args !== null && Object.keys(args).length > 0;
+
 const pastTense: Record<string, string> = {
   approve: "approved",
   edit: "approved with changes",

@@ -4,7 +4,7 @@ import type { ThreadStatus } from "./thread_store.js";
 export interface Subagent {
   /** The `subagentRunId` of its messages. */
   id: string;
-  /** The name of the agent or the branch. */
+  /** The name of the agent or the branch. "" for a branch of which the store has read only messages: the trace of its run has its name. */
   name: string;
   /** `suspended`: it waits for decisions, and continues under its ID in a later run. */
   status: "running" | "suspended" | "finished" | "failed";
@@ -61,6 +61,8 @@ export class Subagents {
       if (known.has(id)) found.set(id, { id, name, status: answered.has(toolCallId) ? "finished" : unanswered, toolCallId });
     }
     for (const [id, { run, ...subagent }] of this.streamed) if (known.has(id) || run === this.run) found.set(id, subagent);
+    // A snapshot has the messages of branches, and not their names.
+    for (const id of known) if (id !== undefined && !found.has(id)) found.set(id, { id, name: "", status: "finished" });
     return [...found.values()];
   }
 }

@@ -5,9 +5,11 @@ import type { PerdureClient } from "../client.js";
 import { firstTransportOf } from "../config.js";
 import type { TransportName } from "../connection.js";
 import type { Accepted, ContentPart, Decision, ToolResult } from "../commands.js";
+import { textOf } from "../content.js";
 import { newID } from "../identifier.js";
 import { OpenInterrupts, type PendingToolCall } from "../interrupts.js";
 import type { Approval } from "../schemas.js";
+import { Calls } from "./calls.js";
 import { ExternalStore } from "./external_store.js";
 import { share, shareByID } from "./structural_sharing.js";
 import { type Subagent, Subagents } from "./subagents.js";
@@ -39,6 +41,10 @@ export interface RunSnapshot {
   runId?: string;
   /** Why the last run failed. */
   error?: { code: string; message: string };
+  /** Whether the last run was cancelled. */
+  isCancelled?: boolean;
+  /** Whether a model or tools are being called. A paused run ends these calls first. */
+  isCalling?: boolean;
 }
 
 /** An interrupt that waits for a decision. */
@@ -111,6 +117,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   private subagents = new Subagents();
   private starting: Promise<string> | undefined; // the last run that the server has not accepted yet
   private run: RunSnapshot = { status: "idle" };
+  private readonly calls = new Calls();
   private runBeforeError: RunSnapshot | undefined;
   private connection: ConnectionStatus = "connecting";
   private connectionError: ThreadSnapshot["connectionError"];
@@ -268,7 +275,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     const known = new Set(messages.map(({ id }) => id));
     this.outgoing = this.outgoing.filter(({ id }) => !known.has(id));
     for (const id of this.accepted.keys()) if (known.has(id)) this.accepted.delete(id);
-    const shown = messages.filter(({ id }) => !id.startsWith("perdure.unplaced"));
+    const shown = messages.filter(({ id }) => !id.startsWith("perdure.unplaced")).map(withFailure);
     const interrupts = [...this.open.interrupts.values()].filter(({ id }) => !this.decided.has(id)).map((interrupt) => this.withApproval(interrupt));
     const toolCalls = this.open.toolCalls(messages).filter(({ toolCallId }) => !this.decided.has(toolCallId));
     this.watchApprovals(interrupts.length > 0);
@@ -303,7 +310,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
 
   private runWith(isOpen: boolean): RunSnapshot {
     const { status, ...run } = this.run;
-    return { ...run, status: status === "running" ? "running" : isOpen ? "waiting" : "idle" };
+    return { ...run, ...(this.calls.isActive && { isCalling: true }), status: status === "running" ? "running" : isOpen ? "waiting" : "idle" };
   }
 
   private withApproval(interrupt: Interrupt): OpenInterrupt {
@@ -339,10 +346,12 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
   }
 
   private observe(event: BaseEvent & Record<string, unknown>): void {
+    this.calls.observe(event);
     if (event.type === "RUN_STARTED") this.run = { status: "running", runId: String(event.runId) };
     if (event.type === "RUN_FINISHED") {
       const failure = (event.metadata as { "perdure.error"?: { code: string; message: string } } | undefined)?.["perdure.error"];
-      this.run = { ...this.run, status: "idle", ...(failure && { error: failure }) };
+      const isCancelled = (event.outcome as { type?: string } | undefined)?.type === "cancelled";
+      this.run = { ...this.run, status: "idle", ...(failure && { error: failure }), ...(isCancelled && { isCancelled }) };
     }
     if (event.type === "RUN_ERROR") {
       this.runBeforeError = this.run;
@@ -410,4 +419,10 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
       this.invalidate();
     }
   }
+}
+
+// The event of a result has no error, as its message in a snapshot has: the metadata tells of the failure.
+function withFailure(message: Message): Message {
+  if (message.role !== "tool" || message.error || !(message as { metadata?: Record<string, unknown> }).metadata?.["perdure.failed"]) return message;
+  return { ...message, error: textOf(message) };
 }

@@ -10,18 +10,27 @@ import styles from "./interrupt_view.module.css";
 const exampleParameters = { type: "object", properties: { question: { type: "string" } }, required: ["question"] };
 const validName = /^[a-zA-Z0-9_-]{1,64}$/;
 
+/** Properties of a ClientToolDialog. */
+export interface ClientToolDialogProps {
+  agent: string;
+  /** The name of the tool at first. */
+  name: string;
+  isOpen: boolean;
+  onClose: () => void;
+}
+
 /** Declares a tool of this page, so that an agent that takes client tools can be tried with one. */
-export function ClientToolDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+export function ClientToolDialog({ isOpen, onClose, ...form }: ClientToolDialogProps) {
   return (
     <Dialog title="Add a client tool" isOpen={isOpen} onClose={onClose}>
-      <ToolForm onClose={onClose} />
+      <ToolForm onClose={onClose} {...form} />
     </Dialog>
   );
 }
 
-function ToolForm({ onClose }: { onClose: () => void }) {
-  const tools = useClientTools();
-  const [name, setName] = useState("");
+function ToolForm({ agent, name: initial, onClose }: Omit<ClientToolDialogProps, "isOpen">) {
+  const tools = useClientTools(agent);
+  const [name, setName] = useState(initial);
   const [description, setDescription] = useState("");
   const [parameters, setParameters] = useState<unknown>(exampleParameters);
   const [result, setResult] = useState<unknown>();
@@ -31,7 +40,7 @@ function ToolForm({ onClose }: { onClose: () => void }) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (!isComplete) return;
-    declareTools([...tools, { tool: { name, description, parameters: parameters ?? { type: "object" } }, ...(result !== undefined && { result }) }]);
+    declareTools(agent, [...tools, { tool: { name, description, parameters: parameters ?? { type: "object" } }, ...(result !== undefined && { result }) }]);
     onClose();
   };
   return (

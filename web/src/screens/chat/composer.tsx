@@ -2,12 +2,11 @@ import type { ContentPart } from "@perdure/client";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, memo, type RefObject, useRef, useState } from "react";
 import { Button, IconButton } from "../../components/button";
 import { Choice } from "../../components/choice";
-import { AttachIcon, CloseIcon, SendIcon, StopIcon, ToolIcon } from "../../components/icons";
+import { AttachIcon, CloseIcon, SendIcon, StopIcon } from "../../components/icons";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
 import { type Attachment, readFiles } from "./attachments";
-import { ClientToolDialog } from "./client_tool_dialog";
-import { declareTools, useClientTools } from "./client_tools";
+import { ClientTools } from "./client_tool_list";
 import styles from "./composer.module.css";
 import { sizeText } from "./content_view";
 
@@ -20,8 +19,9 @@ export interface ComposerProps {
   draft: string;
   placeholder: string;
   isRunning: boolean;
-  /** Whether the agent takes tools of the client. */
-  hasClientTools: boolean;
+  agent: string;
+  /** The names of the client tools that the agent takes, or undefined if it takes none. */
+  clientTools: readonly string[] | undefined;
   onSend: (content: string | ContentPart[], onBusy: OnBusy) => Promise<unknown>;
   onStop: () => Promise<unknown>;
   field: RefObject<HTMLTextAreaElement | null>;
@@ -34,7 +34,7 @@ const busyOptions = [
 ];
 
 /** Writes a message. Enter sends it, Shift+Enter begins a line, Escape leaves the field. */
-export const Composer = memo(function Composer({ draft, placeholder, isRunning, hasClientTools, onSend, onStop, field }: ComposerProps) {
+export const Composer = memo(function Composer({ draft, placeholder, isRunning, agent, clientTools, onSend, onStop, field }: ComposerProps) {
   const [text, setText] = useDraft(draft);
   const [files, setFiles] = useState<readonly Attachment[]>([]);
   const [onBusy, setOnBusy] = useState<OnBusy>("steer");
@@ -79,7 +79,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
           onPaste={transfer.paste} onKeyDown={press} />
         <div className={styles.tools}>
           <FileButton onChoose={attach} />
-          {hasClientTools && <ClientTools />}
+          {clientTools && <ClientTools agent={agent} names={clientTools} />}
           <span className={styles.end}>
             {isRunning && <Choice label="While the run is active" isLabelHidden options={busyOptions} value={onBusy} onChange={(id) => setOnBusy(id as OnBusy)} />}
             {isRunning && <Button aria-label="Stop the run" onPress={stop}><StopIcon /></Button>}
@@ -151,27 +151,6 @@ function FileButton({ onChoose }: { onChoose: (files: readonly File[]) => void }
     <>
       <input ref={input} type="file" multiple hidden aria-label="Files" onChange={change} />
       <IconButton label="Attach files" onPress={() => input.current?.click()}><AttachIcon /></IconButton>
-    </>
-  );
-}
-
-function ClientTools() {
-  const tools = useClientTools();
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      <IconButton label="Add a client tool" onPress={() => setOpen(true)}><ToolIcon /></IconButton>
-      {tools.length > 0 && (
-        <ul className={styles.chips} aria-label="Client tools">
-          {tools.map(({ tool }) => (
-            <li key={tool.name} className={styles.chip}>
-              <span className="mono truncate">{tool.name}</span>
-              <button type="button" aria-label={`Remove the tool ${tool.name}`} onClick={() => declareTools(tools.filter((other) => other.tool !== tool))}><CloseIcon /></button>
-            </li>
-          ))}
-        </ul>
-      )}
-      <ClientToolDialog isOpen={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }

@@ -11,6 +11,7 @@ import { useShortcuts } from "../../components/shortcuts";
 import { Status } from "../../components/status";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
+import { clientToolsOf } from "./client_tool_names";
 import { Composer, type OnBusy } from "./composer";
 import styles from "./conversation.module.css";
 import { ConversationProvider, type ConversationValue } from "./conversation_context";
@@ -23,6 +24,7 @@ import { ThreadActions } from "./thread_actions";
 import { entriesOf } from "./transcript";
 import { TranscriptView } from "./transcript_view";
 import { useAgent } from "./use_agent";
+import { useSubagents } from "./use_subagents";
 
 /** Properties of a Conversation. */
 export interface ConversationProps {
@@ -38,10 +40,11 @@ export interface ConversationProps {
 export function Conversation({ threadId, agent, summary, starting }: ConversationProps) {
   const client = useClient();
   const thread = useThread(client, useMemo(() => ({ threadId, agent }), [threadId, agent]));
-  const { messages, run, interrupts, toolCalls, subagents, store } = thread;
+  const { messages, run, interrupts, toolCalls, store } = thread;
+  const subagents = useSubagents(thread);
   const entries = useMemo(() => entriesOf(messages, subagents), [messages, subagents]);
   const field = useRef<HTMLTextAreaElement>(null);
-  const [panel, setPanel] = usePanel();
+  const [panel, setPanel] = usePanel(thread, subagents);
   const [revision, resetRevision] = useRevision();
   const value = useConversationValue(thread);
   const current = summary?.agent ?? agent;
@@ -57,8 +60,8 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   // A thread that waits for decisions takes no other input than one for its queue.
   const isUndecided = run.status === "waiting" && interrupts.length > 0;
   const send = useCallback(
-    (content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { ...runInput(revision), forwardedProps: { perdure: { onBusy: isUndecided ? "enqueue" : onBusy } } }),
-    [store, revision, isUndecided],
+    (content: string | ContentPart[], onBusy: OnBusy) => store.send(content, { ...runInput(current, revision), forwardedProps: { perdure: { onBusy: isUndecided ? "enqueue" : onBusy } } }),
+    [store, current, revision, isUndecided],
   );
   const stop = useCallback(() => store.cancel(), [store]);
   return (
@@ -67,7 +70,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
         layout="fixed"
         title={titleOf(thread, summary)}
         trail={<><Link href={paths.threads}>Threads</Link> <span aria-hidden="true">/</span> <Link href={paths.agent(current)}>{safeText(current)}</Link></>}
-        beside={<Status value={status} />}
+        beside={<Status value={status} {...(status === "paused" && run.isCalling && { text: "pausing" })} />}
         actions={<ThreadActions threadId={threadId} status={status} run={run} store={store} panel={panel} onPanel={setPanel} />}
       >
         <div className={styles.conversation} data-panel={panel}>
@@ -75,14 +78,14 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
             <TranscriptView thread={thread} entries={entries} agent={current} revision={revision} summary={summary} starting={starting} />
             <div className={styles.foot}>
               <div>
-                <StatusLine thread={thread} status={status} agent={current} stuck={summary?.stuck} />
+                <StatusLine thread={thread} status={status} agent={current} summary={summary} />
                 <RevisionNote agent={current} revision={revision} onReset={resetRevision} />
-                <Composer draft={threadId} field={field} placeholder={isUndecided ? `Message ${current}, to be answered after the decision` : `Message ${current}`} isRunning={run.status === "running"} hasClientTools={details?.capabilities.tools?.clientProvided ?? false}
+                <Composer draft={threadId} field={field} placeholder={isUndecided ? `Message ${current}, to be answered after the decision` : `Message ${current}`} isRunning={run.status === "running"} agent={current} clientTools={clientToolsOf(details)}
                   onSend={send} onStop={stop} />
               </div>
             </div>
           </div>
-          {panel !== "off" && <SidePanel thread={thread} summary={summary} agent={current} panel={panel} onPanel={setPanel} />}
+          {panel !== "off" && <SidePanel thread={thread} subagents={subagents} summary={summary} agent={current} panel={panel} onPanel={setPanel} />}
         </div>
       </Page>
     </ConversationProvider>

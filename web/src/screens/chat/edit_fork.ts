@@ -24,7 +24,7 @@ export async function sendInFork(client: PerdureClient, { threadId, messages, me
     const writer = await runThatWrote(client, threadId, before.id);
     await client.fork(writer.threadId, writer.runId, fork);
   }
-  const { revision: named, ...input } = runInput(revision);
+  const { revision: named, ...input } = runInput(agent, revision);
   await client.startRun(agent, { ...input, threadId: fork, messages: [{ id: newThreadID(), role: "user", content }] }, { revision: named });
   return fork;
 }

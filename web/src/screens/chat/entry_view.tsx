@@ -1,13 +1,16 @@
 import { textOf } from "@perdure/client";
 import { memo, useState } from "react";
+import { argumentsText } from "../../components/decision_text";
+import { ForwardIcon } from "../../components/icons";
 import { JSONView } from "../../components/json_view";
 import { safeText } from "../../components/safe_text";
-import { Status } from "../../components/status";
+import { Branch } from "./branch";
 import { CopyButton } from "./copy_button";
 import { elementID } from "./element_id";
 import styles from "./entry_view.module.css";
 import { LongText } from "./long_text";
 import { Prose } from "./prose";
+import { StructuredAnswer, useStructured } from "./structured_answer";
 import { ToolCallView } from "./tool_call";
 import { type Entry, isSameEntry, type Work } from "./transcript";
 import { UserMessageView } from "./user_message";
@@ -48,13 +51,16 @@ function Content({ entry, isActive }: EntryViewProps) {
 }
 
 function Answer({ text, isActive }: { text: string; isActive: boolean }) {
+  const value = useStructured(text, isActive);
   return (
     <div className={styles.answer}>
-      <Prose text={text} />
+      {value === undefined ? <Prose text={text} /> : <StructuredAnswer value={value} />}
       {!isActive && <span className={styles.tools}><CopyButton label="Copy the answer" text={text} /></span>}
     </div>
   );
 }
+
+const Chevron = () => <span className={styles.chevron}><ForwardIcon /></span>;
 
 // It is open while the model reasons, until the reader has chosen.
 function Reasoning({ text, isActive }: { text: string; isActive: boolean }) {
@@ -62,22 +68,8 @@ function Reasoning({ text, isActive }: { text: string; isActive: boolean }) {
   const isOpen = choice ?? isActive;
   return (
     <details className={styles.reasoning} open={isOpen} onToggle={(event) => event.currentTarget.open !== isOpen && setChoice(event.currentTarget.open)}>
-      <summary>{isActive ? "Thinking …" : "Reasoning"}</summary>
+      <summary><Chevron /> {isActive ? "Thinking …" : "Reasoning"}</summary>
       <div className={styles.thought}><LongText text={text} isMono={false} /></div>
-    </details>
-  );
-}
-
-function Branch({ work }: { work: Work }) {
-  const { subagent } = work;
-  const [choice, setChoice] = useState<boolean>();
-  const isOpen = choice ?? subagent.status !== "finished";
-  return (
-    <details className={styles.branch} open={isOpen} onToggle={(event) => event.currentTarget.open !== isOpen && setChoice(event.currentTarget.open)}>
-      <summary>
-        <span className="mono">{safeText(subagent.name)}</span> <Status value={subagent.status} />
-      </summary>
-      {isOpen && <WorkView work={work} />}
     </details>
   );
 }
@@ -97,11 +89,13 @@ export function WorkView({ work: { entries, subagent } }: { work: Work }) {
 function Activity({ type, content }: { type: string; content: Record<string, unknown> }) {
   const { message, progress, total } = content as { message?: unknown; progress?: unknown; total?: unknown };
   const isProgress = typeof progress === "number" && typeof total === "number" && total > 0;
+  const isFlat = Object.values(content).every((value) => typeof value !== "object" || value === null);
+  const text = typeof message === "string" ? message : isFlat && !isProgress ? argumentsText(content) : undefined;
   return (
     <div className={styles.activity}>
-      <p><span className="muted">{safeText(type)}</span> {typeof message === "string" && safeText(message)}</p>
+      <p><span className="muted">{safeText(type)}</span> {text !== undefined && safeText(text)}</p>
       {isProgress && <progress value={progress} max={total} aria-label={safeText(type)} />}
-      {!isProgress && typeof message !== "string" && <JSONView value={content} depth={1} />}
+      {!isProgress && text === undefined && <JSONView value={content} depth={1} />}
     </div>
   );
 }
@@ -109,7 +103,7 @@ function Activity({ type, content }: { type: string; content: Record<string, unk
 function Instructions({ role, text }: { role: string; text: string }) {
   return (
     <details className={styles.reasoning}>
-      <summary>{role === "system" ? "System message" : "Developer message"}</summary>
+      <summary><Chevron /> {role === "system" ? "System message" : "Developer message"}</summary>
       <div className={styles.thought}><LongText text={text} isMono={false} /></div>
     </details>
   );

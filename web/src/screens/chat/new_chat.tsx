@@ -10,6 +10,7 @@ import { useShortcuts } from "../../components/shortcuts";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
 import { AgentIntroduction } from "./agent_introduction";
+import { clientToolsOf } from "./client_tool_names";
 import { Composer } from "./composer";
 import styles from "./new_chat.module.css";
 import { RecentThreads } from "./recent_threads";
@@ -63,7 +64,7 @@ function Start({ agent }: { agent: string }) {
     <div>
       {details && <AgentIntroduction agent={details} />}
       <RevisionNote agent={agent} revision={revision} onReset={resetRevision} />
-      <Composer draft="new" field={field} placeholder={`Message ${agent}`} isRunning={false} hasClientTools={details?.capabilities.tools?.clientProvided ?? false} onSend={send} onStop={nothing} />
+      <Composer draft="new" field={field} placeholder={`Message ${agent}`} isRunning={false} agent={agent} clientTools={clientToolsOf(details)} onSend={send} onStop={nothing} />
     </div>
   );
 }

@@ -3,9 +3,9 @@ import { useMemo } from "react";
 import { useSearchParam } from "../../components/search_param";
 import { declaredTools } from "./client_tools";
 
-/** Returns what this tab sends with each message: its tools, and the revision of the agent if it tries one. */
-export function runInput(revision: string): SendOptions {
-  return { tools: declaredTools(), ...(revision !== "" && { revision }) };
+/** Returns what this tab sends with each message to an agent: its tools, and the revision of the agent if it tries one. */
+export function runInput(agent: string, revision: string): SendOptions {
+  return { tools: declaredTools(agent), ...(revision !== "" && { revision }) };
 }
 
 /** Returns the revision of the agent that the address names, or "", and a function that goes back to the current one. */

@@ -44,7 +44,7 @@ export function RunPanel({ thread: { threadId }, summary, agent }: { thread: Thr
         {runs.error && <Problem error={runs.error} onRetry={() => void runs.refetch()} />}
         {runs.isPending && <Loading />}
         <ol className={styles.items} aria-label="Runs">
-          {runs.data?.map((run) => <li key={`${run.runId} ${run.segment}`}><RunRow threadId={threadId} run={run} /></li>)}
+          {runs.data?.map((run, i) => <li key={`${run.runId} ${run.segment}`}><RunRow threadId={threadId} run={run} isLast={i === 0} /></li>)}
         </ol>
         {runs.data?.length === shownRuns && <p className="muted">The last {shownRuns}.</p>}
       </section>
@@ -52,11 +52,13 @@ export function RunPanel({ thread: { threadId }, summary, agent }: { thread: Thr
   );
 }
 
-function RunRow({ threadId, run: { runId, startedAt, endedAt, outcome, code } }: { threadId: string; run: Run }) {
+// Only the last run may wait: another one has continued what waited.
+function RunRow({ threadId, run: { runId, startedAt, endedAt, outcome, code }, isLast }: { threadId: string; run: Run; isLast: boolean }) {
+  const status = outcome === "interrupt" && !isLast ? "finished" : outcome;
   return (
     <div className={styles.run}>
       <Link href={paths.run(threadId, runId)}><Time at={startedAt} /></Link>
-      <Status value={outcome ?? (endedAt === undefined ? "running" : "finished")} />
+      <Status value={status ?? (endedAt === undefined ? "running" : "finished")} />
       <span className={styles.end}><Duration from={startedAt} to={endedAt} /></span>
       {code !== undefined && <code className={styles.failure}>{safeText(code)}</code>}
     </div>

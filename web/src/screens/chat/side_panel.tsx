@@ -1,5 +1,5 @@
 import type { Thread } from "@perdure/client";
-import type { ThreadHook } from "@perdure/client/react";
+import type { Subagent, ThreadHook } from "@perdure/client/react";
 import { useSyncExternalStore } from "react";
 import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
 import { useSearchParams } from "wouter";
@@ -24,11 +24,16 @@ function subscribe(listener: () => void): () => void {
   return () => narrow.removeEventListener("change", listener);
 }
 
-/** Returns what the panel shows, by the address or the last choice, and a function that changes it. */
-export function usePanel(): [Panel, (panel: Panel) => void] {
+/**
+ * Returns what the panel shows, by the address or the last choice, and a function that changes it. Without a choice, the panel
+ * opens when it has something to show.
+ */
+export function usePanel({ state }: ThreadHook<unknown>, subagents: readonly Subagent[]): [Panel, (panel: Panel) => void] {
   const [search, setSearch] = useSearchParams();
   const isNarrow = useSyncExternalStore(subscribe, () => narrow.matches);
-  const fallback = isNarrow ? "off" : (localStorage.getItem(storageKey) ?? "state");
+  const hasState = typeof state === "object" && state !== null && Object.keys(state).length > 0;
+  const filled = hasState ? "state" : subagents.length > 0 ? "subagents" : "off";
+  const fallback = isNarrow ? "off" : (localStorage.getItem(storageKey) ?? filled);
   const asked = search.get("panel") ?? fallback;
   const panel = panels.find((name) => name === asked) ?? "off";
   const change = (next: Panel) => {
@@ -44,6 +49,7 @@ export function usePanel(): [Panel, (panel: Panel) => void] {
 /** Properties of a SidePanel. */
 export interface SidePanelProps {
   thread: ThreadHook<unknown>;
+  subagents: readonly Subagent[];
   summary: Thread | undefined;
   agent: string;
   panel: Panel;
@@ -51,8 +57,7 @@ export interface SidePanelProps {
 }
 
 /** The panel beside the conversation: state, subagents and runs. */
-export function SidePanel({ thread, summary, agent, panel, onPanel }: SidePanelProps) {
-  const { subagents } = thread;
+export function SidePanel({ thread, subagents, summary, agent, panel, onPanel }: SidePanelProps) {
   return (
     <aside className={styles.panel} aria-label="Details">
       <Tabs className={styles.tabs!} selectedKey={panel} onSelectionChange={(key) => onPanel(key as Panel)}>

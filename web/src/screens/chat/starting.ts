@@ -17,7 +17,7 @@ export const startingThread = (threadId: string): StartingThread | undefined => 
 /** Begins a thread with a revision of an agent, or "" for the current one, and returns its ID at once. */
 export function startThread(client: PerdureClient, agent: string, content: string | ContentPart[], revision: string): string {
   const threadId = newThreadID();
-  const started = threadStore(client, { threadId, agent }).send(content, runInput(revision));
+  const started = threadStore(client, { threadId, agent }).send(content, runInput(agent, revision));
   started.catch(() => {}); // the screen of the thread shows the error
   starting.set(threadId, { agent, started });
   return threadId;

@@ -1,9 +1,11 @@
 import type { Thread } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
 import { useCallback, useEffect, useState } from "react";
+import { Link } from "wouter";
 import { announce } from "../../components/announcer";
 import { useOnline, useRetry } from "../../components/online";
 import { safeText } from "../../components/safe_text";
+import { paths } from "../../paths";
 import { elementID } from "./element_id";
 import styles from "./status_line.module.css";
 
@@ -12,12 +14,12 @@ export interface StatusLineProps {
   thread: ThreadHook<unknown>;
   status: string;
   agent: string;
-  /** Why no worker gets the run ahead; undefined if it gets ahead. */
-  stuck: Thread["stuck"] | undefined;
+  /** Absent until the server has the thread. */
+  summary: Thread | undefined;
 }
 
 /** One line above the composer: the connection if it is not as it should be, or what the run does. */
-export function StatusLine({ thread: { connection, connectionError, interrupts, toolCalls, store, messages, transport }, status, agent, stuck }: StatusLineProps) {
+export function StatusLine({ thread: { connection, connectionError, interrupts, toolCalls, store, messages, transport, run, threadId }, status, agent, summary }: StatusLineProps) {
   const isOnline = useOnline();
   const hasContinued = useContinuation(isOnline ? connection : "offline", status, messages.length > 0);
   const isLost = connectionError?.code === "connection_lost";
@@ -42,9 +44,17 @@ export function StatusLine({ thread: { connection, connectionError, interrupts, 
       </p>
     );
   }
+  const { stuck, retrying } = summary ?? {};
   if (status === "running" && stuck) return <p className={styles.line} data-kind="problem">The run does not get ahead: {safeText(stuck.reason)}.</p>;
+  if (status === "running" && retrying) {
+    return (
+      <p className={styles.line} data-kind="problem">
+        “{safeText(retrying.name ?? retrying.activity)}” fails, and is attempted again (attempt {retrying.attempt}): {safeText(retrying.error)}. {run.runId !== undefined && <Link href={paths.run(threadId, run.runId)}>Find out why</Link>}
+      </p>
+    );
+  }
   if (status === "running") return <p className={styles.line} data-kind="running">{agent} is working …</p>;
-  if (status === "paused") return <p className={styles.line}>The run is paused.</p>;
+  if (status === "paused") return <p className={styles.line} data-kind="paused">{run.isCalling ? "The run pauses after the current step." : "The run is paused."}</p>;
   return <p className={styles.line}>{transport === "sse" && "Your network blocks WebSockets. The chat works, but may be slower."}</p>;
 }
 

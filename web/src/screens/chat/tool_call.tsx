@@ -1,9 +1,10 @@
+import type { OpenInterrupt } from "@perdure/client/react";
 import { type FocusEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Arguments } from "../../components/decision_arguments";
-import { argumentsText } from "../../components/decision_text";
-import { AgentIcon, CheckIcon, ForwardIcon, ToolIcon } from "../../components/icons";
+import { argumentsText, isSignOff } from "../../components/decision_text";
+import { AgentIcon, ForwardIcon, ToolIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
-import { Status } from "../../components/status";
+import { CallStatus } from "./call_status";
 import { ClientToolCall } from "./client_tool_call";
 import { ContentView } from "./content_view";
 import { useConversation } from "./conversation_context";
@@ -37,7 +38,7 @@ export function ToolCallView({ call, result, work }: ToolCallViewProps) {
       <summary>
         <span className={styles.chevron}><ForwardIcon /></span>
         {work ? <AgentIcon /> : <ToolIcon />}
-        <span className={`mono ${styles.name}`}>{safeText(call.function.name)}</span>
+        <span className={`mono ${styles.name}`}>{safeText(nameOf(call, interrupt))}</span>
         <span className={`mono truncate ${styles.preview}`}>{preview(args)}</span>
         <CallStatus value={status} {...(pending && { text: "waits for you" })} />
       </summary>
@@ -52,6 +53,12 @@ export function ToolCallView({ call, result, work }: ToolCallViewProps) {
       )}
     </details>
   );
+}
+
+// An approval that a step of a pipeline asks for has the name of the step, while it is open.
+function nameOf({ function: { name } }: ToolCall, interrupt: OpenInterrupt | undefined): string {
+  const { approval } = interrupt ?? {};
+  return approval && isSignOff(approval) ? approval.step! : name;
 }
 
 // When the call waits no longer, what had the focus is gone: its summary gets it.
@@ -74,12 +81,6 @@ function statusOf({ isWaiting, isRunning, result, work }: { isWaiting: boolean; 
   if (result) return result.error ? "failed" : "finished";
   if (work && work.subagent.status !== "finished") return work.subagent.status;
   return isRunning ? "running" : "cancelled";
-}
-
-// Most calls finish, so that state is the quietest.
-function CallStatus({ value, text }: { value: string; text?: string }) {
-  if (value !== "finished") return <Status value={value} {...(text !== undefined && { text })} />;
-  return <span className={styles.finished}><CheckIcon /><span className="visually-hidden">finished</span></span>;
 }
 
 // The result of a subagent is its last message.

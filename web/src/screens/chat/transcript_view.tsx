@@ -3,7 +3,7 @@ import type { ThreadHook } from "@perdure/client/react";
 import { useMemo, useState } from "react";
 import { Link } from "wouter";
 import { Button } from "../../components/button";
-import { DownIcon, ForkIcon } from "../../components/icons";
+import { DownIcon, ForkIcon, StopIcon } from "../../components/icons";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
 import { paths } from "../../paths";
@@ -70,6 +70,7 @@ export function TranscriptView({ thread, entries, agent, revision, summary, star
               </div>
             ))}
             <Loose thread={thread} entries={entries} />
+            {run.isCancelled && !isRunning && <p className={styles.stopped} data-kind="stopped"><StopIcon /> Stopped</p>}
             {run.error && !isRunning && <RunFailure thread={thread} />}
             {startError !== undefined && <Problem error={startError} />}
             {changes.error && <Problem error={changes.error} />}

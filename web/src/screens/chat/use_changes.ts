@@ -21,7 +21,7 @@ export function useChanges({ store, threadId, messages }: ThreadHook<unknown>, a
   const [, navigate] = useLocation();
   return useMutation({
     mutationFn: async ({ messageId, content, isFork }: Change) => {
-      const options = runInput(revision);
+      const options = runInput(agent, revision);
       if (content === undefined) return store.regenerate(options);
       if (!isFork) return store.edit(messageId!, content, options);
       navigate(withRevision(paths.thread(await sendInFork(client, { threadId, messages, messageId: messageId!, agent, content, revision })), revision));

@@ -56,6 +56,9 @@ function Detail({ approval, isOpen, isReadable, isMine, hasShortcuts }: DetailPr
   const queries = useQueryClient();
   const forgetMine = useForgetMine();
   const caller = useCaller();
+  const [isOwn, setOwn] = useState(false); // the decision
+  const last = approval.decisions.at(-1);
+  const args = !isOpen && last?.decision === "edit" && last.args !== undefined ? last.args : approval.args;
   const [wasOpen, setWasOpen] = useState(isOpen);
   if (isOpen && !wasOpen) setWasOpen(true);
   useEndAnnouncement(approval, isOpen, caller);
@@ -63,6 +66,7 @@ function Detail({ approval, isOpen, isReadable, isMine, hasShortcuts }: DetailPr
     try {
       const accepted = await store.decide(approval, decision);
       forgetMine(approval.id);
+      if (!accepted.missing && !accepted.repeated) setOwn(true);
       return accepted;
     } finally {
       void queries.invalidateQueries({ queryKey: ["approval", approval.threadId, approval.id] });
@@ -73,12 +77,12 @@ function Detail({ approval, isOpen, isReadable, isMine, hasShortcuts }: DetailPr
       <Heading approval={approval} isOpen={isOpen} />
       <div className={styles.columns}>
         <div className={styles.main}>
-          {!isOpen && <DecisionRecord approval={approval} />}
-          {!isQuestion(approval) && <section aria-label="Call"><Arguments value={approval.args} isTruncated={approval.argsTruncated} /></section>}
+          {!isOpen && <DecisionRecord approval={approval} isOwn={isOwn} />}
+          {!isQuestion(approval) && <section aria-label="Call"><Arguments value={args} isTruncated={approval.argsTruncated} /></section>}
           {wasOpen && (
             <div className={styles.decide}>
               {isOpen && isMine === false && <NotMine approval={approval} caller={caller} />}
-              <Decision approval={approval} isOpen={isOpen} canDecide={exclusionOf(approval, caller) === undefined} decide={decide} hasShortcuts={hasShortcuts} />
+              <Decision approval={approval} isOpen={isOpen} isRecordShown={!isOpen && last !== undefined} canDecide={exclusionOf(approval, caller) === undefined} decide={decide} hasShortcuts={hasShortcuts} />
             </div>
           )}
           {isOpen && <Votes approval={approval} />}

@@ -21,6 +21,8 @@ export interface ApprovalListProps {
   /** The IDs of the open approvals that the caller may decide. */
   mine: ReadonlySet<string>;
   caller: Caller | undefined;
+  /** The titles of the threads, by ID. */
+  titles: ReadonlyMap<string, string>;
   /** The IDs of all open approvals. */
   open: ReadonlySet<string>;
   selected: ReadonlySet<string>;
@@ -37,10 +39,11 @@ const pageSize = 200;
 export function ApprovalList({ approvals, onMore, ...row }: ApprovalListProps) {
   const [shown, setShown] = useState(pageSize);
   const hidden = approvals.length - shown;
+  const areAllMine = approvals.every(({ id }) => !row.open.has(id) || row.mine.has(id));
   return (
     <>
       <ul className={styles.list} aria-label="Approvals">
-        {approvals.slice(0, shown).map((approval) => <Row key={approval.id} approval={approval} {...row} />)}
+        {approvals.slice(0, shown).map((approval) => <Row key={approval.id} approval={approval} areAllMine={areAllMine} {...row} />)}
       </ul>
       {(hidden > 0 || onMore) && (
         <div className={styles.more}>
@@ -51,13 +54,14 @@ export function ApprovalList({ approvals, onMore, ...row }: ApprovalListProps) {
   );
 }
 
-type RowProps = { approval: Approval } & Omit<ApprovalListProps, "approvals" | "onMore">;
+type RowProps = { approval: Approval; areAllMine: boolean } & Omit<ApprovalListProps, "approvals" | "onMore">;
 
-function Row({ approval, filter, current, mine, caller, open, selected, onSelect, onOpen }: RowProps) {
+function Row({ approval, areAllMine, filter, current, mine, caller, titles, open, selected, onSelect, onOpen }: RowProps) {
   const title = safeText(titleOf(approval));
   const summary = safeText(summaryOf(approval));
   const isCurrent = approval.id === current;
   const isOpen = open.has(approval.id);
+  const thread = titles.get(approval.threadId);
   const isVoted = isOpen && hasVoted(approval, caller);
   return (
     <li className={styles.row} data-current={isCurrent || undefined} data-decided={!isOpen || isVoted || undefined}>
@@ -75,8 +79,8 @@ function Row({ approval, filter, current, mine, caller, open, selected, onSelect
         </span>
         {summary !== "" && <span className={`${styles.summary} truncate`}>{summary}</span>}
         <span className={styles.line}>
-          <span className={`${styles.agent} truncate`}>{safeText(approval.agent)}</span>
-          {isOpen ? <Marks approval={approval} mark={isVoted ? "you voted" : filter.assignee === undefined && mine.has(approval.id) ? "for you" : undefined} /> : <Outcome approval={approval} />}
+          <span className={`${styles.agent} truncate`}>{safeText(approval.agent)}{thread !== undefined && ` · ${safeText(thread)}`}</span>
+          {isOpen ? <Marks approval={approval} mark={isVoted ? "you voted" : !areAllMine && mine.has(approval.id) ? "for you" : undefined} /> : <Outcome approval={approval} />}
         </span>
       </Link>
     </li>

@@ -22,6 +22,8 @@ export interface BulkDialogProps {
   decision: BulkDecision;
   /** The selected approvals at the time of the command: the list does not change while it is read. */
   approvals: readonly Approval[];
+  /** The titles of the threads, by ID. */
+  titles: ReadonlyMap<string, string>;
   /** Called with the IDs that need no further decision. */
   onClose: (done: readonly string[]) => void;
 }
@@ -29,7 +31,7 @@ export interface BulkDialogProps {
 const largestBatch = 100;
 
 /** Asks once before it decides several approvals, and then shows the result of each. */
-export function BulkDialog({ decision, approvals, onClose }: BulkDialogProps) {
+export function BulkDialog({ decision, approvals, titles, onClose }: BulkDialogProps) {
   const { store } = useInbox(useClient());
   const [reason, setReason] = useState("");
   // A question has no arguments that could be approved.
@@ -64,7 +66,7 @@ export function BulkDialog({ decision, approvals, onClose }: BulkDialogProps) {
     <Dialog title={`${verb} ${decidable.length} ${decision === "approve" ? "call" : "request"}${decidable.length === 1 ? "" : "s"}?`} isOpen onClose={close}>
       <form className={styles.form} onSubmit={submit}>
         <p className="muted">A decision cannot be undone.</p>
-        <Summary approvals={decidable} />
+        <Summary approvals={decidable} titles={titles} />
         {left > 0 && <p>{left === 1 ? "A question is" : `${left} questions are`} left out: each needs an answer of its own.</p>}
         {decision === "reject" && <Field label="Reason" value={reason} onChange={setReason} autoFocus hint="All of the models receive it. You can leave it empty." />}
         {sent.isError && <Problem error={sent.error} />}
@@ -79,12 +81,12 @@ export function BulkDialog({ decision, approvals, onClose }: BulkDialogProps) {
   );
 }
 
-function Summary({ approvals }: { approvals: readonly Approval[] }) {
+function Summary({ approvals, titles }: Pick<BulkDialogProps, "approvals" | "titles">) {
   return (
     <ul className={styles.summary} aria-label="Selected approvals" tabIndex={0}>
       {approvals.map((approval) => (
         <li key={approval.id}>
-          <strong>{safeText(titleOf(approval))}</strong> <span className="mono muted">{safeText(summaryOf(approval))}</span>
+          <strong>{safeText(titleOf(approval))}</strong> <span className="mono muted">{safeText(summaryOf(approval))}</span> {titles.has(approval.threadId) && <span className="muted">{safeText(titles.get(approval.threadId)!)}</span>}
         </li>
       ))}
     </ul>

@@ -46,8 +46,8 @@ const Entry = memo(function Entry({ message, toolCallId }: { message: Message; t
   const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
   if (text === "" && calls.length === 0) return null;
   return (
-    <article className={styles.message} data-role={message.role}>
-      <h4 className={styles.role}>{roleNames[message.role] ?? message.role}</h4>
+    <article className={styles.message} data-role={message.role} data-failed={(message.role === "tool" && message.error !== undefined) || undefined}>
+      <h4 className={styles.role}>{message.role === "tool" && message.error ? "Failed" : (roleNames[message.role] ?? message.role)}</h4>
       <div className={styles.body}>
         {text !== "" && <Text message={message} text={text} />}
         {calls.map(({ id, function: { name, arguments: args } }) => (

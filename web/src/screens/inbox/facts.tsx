@@ -16,7 +16,7 @@ export function Facts({ approval, isOpen }: { approval: Approval; isOpen: boolea
     ["Not by", notByRequester ? "The contributors, even if they are approvers" : undefined],
     ["Contributors", contributors.length > 0 && <People key="contributors" names={contributors} none="" />],
     ["Requested", <>{requester ? <>by {safeText(requester)}, </> : null}<Time at={requestedAt} /></>],
-    ["Expires", expiresAt !== undefined ? isOpen ? <Countdown to={expiresAt} isShort /> : <Time at={expiresAt} isAbsolute /> : isOpen && "Never"],
+    ["Expires", isOpen && (expiresAt !== undefined ? <Countdown to={expiresAt} isShort /> : "Never")],
     ["Escalates", isOpen && escalatesAt !== undefined && <Countdown key="escalates" to={escalatesAt} event="escalates" isShort />],
     ["Escalated", escalations > 0 && (escalations === 1 ? "Once: more people may decide" : `${escalations} times: more people may decide`)],
     ["Thread", <Link key="thread" href={paths.thread(threadId)}>{safeText(threadId)}</Link>],

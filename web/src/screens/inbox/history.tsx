@@ -7,14 +7,14 @@ import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
 import styles from "./approval_detail.module.css";
 
-/** The decision of an approval that does not wait any more: what, by whom, when, and why. */
-export function DecisionRecord({ approval }: { approval: Approval }) {
+/** The decision of an approval that does not wait any more: what, by whom, when, and why. A caller without a name is "You" for their own. */
+export function DecisionRecord({ approval, isOwn }: { approval: Approval; isOwn: boolean }) {
   const last = approval.decisions.at(-1);
   if (last === undefined) return null;
   return (
     <section aria-label="Recorded decision" className={styles.record}>
       <p className={styles.verdict}>
-        {last.decision === "expire" ? <strong>It has expired</strong> : <span><strong>{safeText(personText(last.by))}</strong> {verdictText(last.decision)}</span>}
+        {last.decision === "expire" ? <strong>It has expired</strong> : <span><strong>{last.by || !isOwn ? safeText(personText(last.by)) : "You"}</strong> {verdictText(last.decision)}</span>}
         <span className="muted"><Time at={last.at} />{channelText(last)}</span>
       </p>
       {last.reason && <blockquote className={styles.reason}>{safeText(last.reason)}</blockquote>}

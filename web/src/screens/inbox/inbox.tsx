@@ -22,6 +22,7 @@ import { useCaller } from "./use_caller";
 import { useInboxAddress } from "./use_inbox_address";
 import { useMine } from "./use_mine";
 import { focusedApproval, useSteps } from "./use_steps";
+import { useThreadTitles } from "./use_thread_titles";
 import { Views } from "./views";
 import styles from "./inbox.module.css";
 
@@ -38,6 +39,7 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
   const list = useApprovals(filter, mine, now);
   const shown = useApproval(thread, current);
   const approvals = useMemo(() => withCurrent(list.approvals, shown.approval, filter), [list.approvals, shown.approval, filter]);
+  const titles = useThreadTitles(approvals, filter.view !== "decided");
   const openIDs = useIDs(all);
   const selection = useSelection(approvals, openIDs);
   const [bulk, setBulk] = useState<{ decision: BulkDecision; approvals: Approval[] }>();
@@ -65,7 +67,7 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
           {list.isLoading && <Loading />}
           {!list.isLoading && list.error === undefined && approvals.length === 0 && <NoApprovals filter={filter} open={all.length} />}
           <ApprovalList
-            approvals={approvals} filter={filter} current={current} mine={mine} caller={caller} open={openIDs} selected={selection.ids}
+            approvals={approvals} filter={filter} current={current} mine={mine} caller={caller} titles={titles} open={openIDs} selected={selection.ids}
             onSelect={selection.toggle} onOpen={focusDetail} onMore={list.onMore}
           />
           {selection.approvals.length > 0 && <SelectionBar count={selection.approvals.length} onDecide={decideAll} onClear={selection.clear} />}
@@ -78,6 +80,7 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
       {bulk && (
         <BulkDialog
           {...bulk}
+          titles={titles}
           onClose={(done) => {
             selection.remove(done);
             setBulk(undefined);
