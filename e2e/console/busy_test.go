@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
@@ -71,14 +72,21 @@ func testBusy(t *testing.T, p *kit.Perdure) {
 	wantOutcomes(t, p, threadOf(tab), "success", "success", "cancelled", "cancelled", "cancelled", "success")
 }
 
-// wantOutcomes compares the outcomes of the runs of a thread, oldest first.
+// wantOutcomes waits until a thread has as many ended runs as wanted, and compares their outcomes, oldest
+// first. The page may show the text of a run before its end, and a run that ends at once not at all.
 func wantOutcomes(t *testing.T, p *kit.Perdure, thread string, want ...string) {
 	t.Helper()
-	var runs struct{ Items []struct{ Outcome string } }
-	p.GetJSON(t, "/v1/threads/"+thread+"/runs", &runs)
 	var got []string
-	for _, run := range slices.Backward(runs.Items) {
-		got = append(got, run.Outcome)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		var runs struct{ Items []struct{ Outcome string } }
+		p.GetJSON(t, "/v1/threads/"+thread+"/runs", &runs)
+		got = nil
+		for _, run := range slices.Backward(runs.Items) {
+			got = append(got, run.Outcome)
+		}
+		if len(got) == len(want) && !slices.Contains(got, "") {
+			break
+		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("outcomes of the runs: got %q, want %q", got, want)
