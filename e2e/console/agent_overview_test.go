@@ -32,11 +32,11 @@ func TestAgentOverview(t *testing.T) {
 		return text
 	}
 	tabTo(t, tab, "Runs by day")
-	if got := read(); !strings.HasSuffix(got, ": succeeded 2, failed 0") {
+	if got := read(); !strings.HasSuffix(got, ": succeeded 2, failed 0, cancelled 0") {
 		t.Errorf("the last day: got %q, want its two runs", got)
 	}
 	tab.Press("ArrowLeft")
-	if got := read(); !strings.HasSuffix(got, ": succeeded 0, failed 0") {
+	if got := read(); !strings.HasSuffix(got, ": succeeded 0, failed 0, cancelled 0") {
 		t.Errorf("the day before: got %q, want no run", got)
 	}
 	tab.Await("figure:has-text('Runs')", "succeeded 0")
