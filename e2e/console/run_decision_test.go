@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
@@ -22,8 +21,8 @@ steps:
 `
 
 // TestRunAfterDecision: the graphs of the runs before and after a decision are the same: they have the steps of both
-// runs, and the time of the wait. A step opens its details, also with the keyboard. The input of the run after the decision
-// is the decision.
+// runs, and the time of the wait. The details of its step decide an approval. A step opens its details, also with the keyboard.
+// The input of the run after the decision is the decision.
 func TestRunAfterDecision(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-approved", signedAgent)
@@ -33,11 +32,12 @@ func TestRunAfterDecision(t *testing.T) {
 	step := func(name string) string { return "button[data-step]:has-text('" + name + "')" }
 	first.Await(step("sign_off"), "waiting")
 	first.Await("[data-status=pending]:has-text('publish')", "")
-	var open struct{ Items []struct{ ID string } }
-	kit.Shared.GetJSON(t, "/v1/threads/"+in.ThreadID+"/approvals", &open)
-	if status, answer := kit.Decide(t, kit.Shared.Endpoint, in.ThreadID, open.Items[0].ID, `{"decision":"approve","reason":"well done"}`); status != http.StatusOK {
-		t.Fatalf("approval: got %d %s, want %d", status, answer, http.StatusOK)
-	}
+	first.Click(step("sign_off"))
+	first.Await("aside h2", "sign_off")
+	first.Await("aside section[aria-label=Decision]", "Publish?")
+	first.WantAccessible()
+	first.Click("aside >> role=button[name=/^Approve/]")
+	first.Await("aside", "You approved it.")
 	first.Await(step("publish"), "in run 2")
 	first.Await(step("sign_off"), "in run 2")
 	wantSteps(t, first, map[string]string{"fee": "finished", "sign_off": "finished, in run 2", "after": "finished, in run 2", "never": "skipped", "publish": "finished, in run 2"})
@@ -62,7 +62,7 @@ func TestRunAfterDecision(t *testing.T) {
 	first.Await("a[href$='/threads/"+in.ThreadID+"']:has-text('go')", "") // the title of the thread
 	first.Click("main >> text=Input and output")
 	first.Await("main", "Publish?")
-	first.Await("main", "well done")
+	first.Await("[role=region][aria-label='Input and output']", "approve")
 	first.WantAccessible()
 }
 

@@ -43,8 +43,11 @@ func TestForkAndRepair(t *testing.T) {
 	tabTo(t, tab, "Fork and continue")
 	tab.Press("Enter")
 	wantRepaired(t, tab, failedRun)
+	tab.Click("main >> text=Graph")
+	tab.Await(".react-flow__node:has-text('second')", "not in this run") // but in the thread before the fork
+	tab.Await("button[data-step]:has-text('third')", "finished")
 
-	tab.Evaluate("history.back()", nil)
+	tab.Evaluate("history.go(-2)", nil)
 	tab.Await("[aria-label='Why the run failed']", "third")
 	tabTo(t, tab, "Edit the definition")
 	tab.Press("Enter")

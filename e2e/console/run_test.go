@@ -196,6 +196,14 @@ func testTimeline(t *testing.T, tab *kit.Tab) {
 	tab.AwaitGone("aside")
 	tab.Click("main >> text=Input and output")
 	tab.Await("main", "Plan thread-")
+	tab.Resize(1000, 760)
+	tab.Click("main >> text=Timeline")
+	tab.Click(rowWith("weather"))
+	tab.Await("aside h2", "weather")
+	var width int
+	if tab.Evaluate("document.querySelector('[role=row] [role=gridcell]:last-child').offsetWidth", &width); width < 200 {
+		t.Errorf("beside the details, the chart of a page of 1000 pixels is %d wide, want 200 at least", width)
+	}
 	tab.Resize(390, 800)
 	tab.Click("main >> text=Timeline")
 	tab.Await(rowWith("weather"), "")

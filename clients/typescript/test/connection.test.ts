@@ -72,3 +72,20 @@ for (const [name, options] of Object.entries(transports)) {
     assert.equal(server.accepted, 2);
   });
 }
+
+test("a stream of a trace tells its own listeners when its connection is lost and found", async (t) => {
+  const server = await serveIdleThreads(t);
+  const client = new PerdureClient({ baseUrl: server.base, retry: { baseDelay: 10, maxDelay: 10 } });
+  const told: string[] = [];
+  const tell = (what: string) => () => void (what !== told.at(-1) && told.push(what));
+  const reading = new AbortController();
+  const next = client.traceEvents("idle", "run", { signal: reading.signal, onConnected: tell("connected"), onRetry: tell("retry"), onReconnected: tell("reconnected") }).next();
+  await until(() => told.at(-1) === "connected");
+  server.kill();
+  await until(() => told.at(-1) === "retry");
+  server.isDown = false;
+  await until(() => told.at(-1) === "reconnected");
+  assert.deepEqual(told, ["connected", "retry", "connected", "reconnected"]);
+  reading.abort();
+  await assert.rejects(next);
+});

@@ -16,6 +16,8 @@ export interface PipelineGraphProps {
   steps: readonly PipelineStep[];
   /** The spans of a run, which give the steps their states. Absent: the graph of a definition. */
   spans?: readonly PipelineSpan[] | undefined;
+  /** What is said of steps that the run has passed without them. Default "skipped". */
+  skippedText?: string | undefined;
   selected?: string | undefined;
   /** Steps that have not begun cannot be selected. */
   onSelect?: PipelineSelect;
@@ -28,7 +30,7 @@ export default function PipelineGraph(props: PipelineGraphProps) {
   return <ReactFlowProvider><Graph {...props} /></ReactFlowProvider>;
 }
 
-function Graph({ label, steps, spans, selected, onSelect }: PipelineGraphProps) {
+function Graph({ label, steps, spans, skippedText = "skipped", selected, onSelect }: PipelineGraphProps) {
   const place = useRef<HTMLElement>(null);
   // The maps whose state differs from the default: closed in a run, open in a definition.
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
@@ -40,10 +42,10 @@ function Graph({ label, steps, spans, selected, onSelect }: PipelineGraphProps) 
     [steps, states, itemOf, toggled],
   );
   const actions = useMemo(() => ({
-    select: onSelect, selected, itemOf,
+    select: onSelect, selected, itemOf, skippedText,
     toggle: (map: string) => setToggled((before) => new Set(before.has(map) ? [...before].filter((name) => name !== map) : [...before, map])),
     showItem: (map: string, number: number) => setItems((before) => ({ ...before, [map]: number })),
-  }), [onSelect, selected, itemOf]);
+  }), [onSelect, selected, itemOf, skippedText]);
   return (
     <PipelineContext value={actions}>
       <section ref={place} className={styles.graph} aria-label={label} onKeyDown={moveFocus} onScroll={({ target }) => (target as HTMLElement).scrollTo(0, 0)}>
@@ -54,7 +56,7 @@ function Graph({ label, steps, spans, selected, onSelect }: PipelineGraphProps) 
         >
           <Camera layout={layout} place={place} />
         </ReactFlow>
-        <PipelineOutline steps={steps} states={states} />
+        <PipelineOutline steps={steps} states={states} skippedText={skippedText} />
       </section>
     </PipelineContext>
   );

@@ -17,6 +17,7 @@ export interface PipelineActions {
   /** Absent: nothing can be selected. */
   select: PipelineSelect | undefined;
   selected: string | undefined;
+  skippedText: string;
   toggle: (map: string) => void;
   showItem: (map: string, number: number) => void;
   itemOf: (map: string) => number | undefined;
@@ -74,7 +75,8 @@ function StepButton({ placed: { step, title, detail, state, branches } }: { plac
 }
 
 function StepStatus({ state: { status, span, scope, times } }: { state: StepState }) {
-  if (span === undefined) return <span className={styles.never}>{status === "skipped" ? "skipped" : ""}</span>;
+  const { skippedText } = use(PipelineContext)!;
+  if (span === undefined) return <span className={styles.never}>{status === "skipped" ? skippedText : ""}</span>;
   return (
     <span className={styles.status}>
       {status === "finished" ? <span className={styles.time}><Duration from={scope[0]!.startedAt} to={span.endedAt} /><span className="visually-hidden"> finished</span></span> : <Status value={status} />}

@@ -5,37 +5,39 @@ import { compensationKey, countByStatus, type PipelineStates, type PipelineStep,
 export interface PipelineOutlineProps {
   steps: readonly PipelineStep[];
   states: PipelineStates | undefined;
+  /** What is said of steps that the run has passed without them. */
+  skippedText: string;
 }
 
 /** The steps of a pipeline as a nested list with their states, for screen readers. */
-export function PipelineOutline({ steps, states }: PipelineOutlineProps) {
+export function PipelineOutline(props: PipelineOutlineProps) {
   return (
     <div className="visually-hidden">
-      <Sequence label="Steps" steps={steps} states={states} />
+      <Sequence label="Steps" {...props} />
     </div>
   );
 }
 
-function Sequence({ label, steps, states }: PipelineOutlineProps & { label?: string }) {
+function Sequence({ label, steps, ...rest }: PipelineOutlineProps & { label?: string }) {
   return (
     <ol aria-label={label}>
-      {steps.map((step) => <Item key={step.name} step={step} states={states} />)}
+      {steps.map((step) => <Item key={step.name} step={step} {...rest} />)}
     </ol>
   );
 }
 
-function Item({ step, states }: { step: PipelineStep; states: PipelineStates | undefined }) {
+function Item({ step, states, skippedText }: Omit<PipelineOutlineProps, "steps"> & { step: PipelineStep }) {
   const { name = "", kind, steps = [], cases = [], onError = [] } = step;
   const state = states?.state(name);
   const undone = states?.state(compensationKey(name)).status;
   return (
     <li>
       {name}, {describe(step)}
-      {state && `: ${stateText(step, state, states!)}`}
+      {state && `: ${state.status === "skipped" ? skippedText : stateText(step, state, states!)}`}
       {step.compensate && (undone === undefined || undone === "pending" || undone === "skipped" ? "; has a compensation" : `; compensation: ${undone}`)}
-      {steps.length > 0 && <Sequence steps={steps} states={kind === "map" ? undefined : states} />}
-      {cases.length > 0 && <ol>{cases.map((one, i) => <li key={i}>{caseTitle(step, i)}:<Sequence steps={one.steps} states={states} /></li>)}</ol>}
-      {onError.length > 0 && <>; after a failure:<Sequence steps={onError} states={states} /></>}
+      {steps.length > 0 && <Sequence steps={steps} states={kind === "map" ? undefined : states} skippedText={skippedText} />}
+      {cases.length > 0 && <ol>{cases.map((one, i) => <li key={i}>{caseTitle(step, i)}:<Sequence steps={one.steps} states={states} skippedText={skippedText} /></li>)}</ol>}
+      {onError.length > 0 && <>; after a failure:<Sequence steps={onError} states={states} skippedText={skippedText} /></>}
     </li>
   );
 }

@@ -10,6 +10,7 @@ import { paths } from "../../paths";
 import { useClient } from "../../session";
 import styles from "./run.module.css";
 import { type ChainedRun, useRunChain } from "./run_chain";
+import { useThread } from "./run_trail";
 import { SpanDetail } from "./span_detail";
 import type { Span, Trace } from "./trace";
 
@@ -29,6 +30,7 @@ export default function Graph({ trace, selected, onSelect, onFork }: GraphProps)
   const body = useRef<HTMLDivElement>(null);
   const { data: steps, error, refetch } = useSteps(trace);
   const chain = useRunChain(trace);
+  const { data: thread } = useThread(trace.threadId);
   const spans = useMemo(() => spansOf(chain, trace), [chain.map(({ trace: { cursor, status } }) => cursor + status).join(), trace]);
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (steps === undefined) return <Loading />;
@@ -38,6 +40,7 @@ export default function Graph({ trace, selected, onSelect, onFork }: GraphProps)
   const isOther = run !== undefined && run.trace.runId !== trace.runId;
   const select = (id: string, byKey: boolean) => {
     flushSync(() => onSelect(id));
+    changeSearchParams({ span: id });
     if (byKey) document.getElementById("span-title")?.focus();
   };
   const close = () => {
@@ -47,7 +50,9 @@ export default function Graph({ trace, selected, onSelect, onFork }: GraphProps)
   const showEvents = ({ id }: Span) => (isOther ? navigate(`${paths.run(trace.threadId, run.trace.runId)}?${new URLSearchParams({ tab: "events", in: id })}`) : changeSearchParams({ tab: "events", in: id }));
   return (
     <div className={styles.spans} ref={body}>
-      <PipelineGraph label={`Steps of ${trace.agent} in this run`} steps={steps} spans={spans} selected={span && stepAround(run!.trace, span)} onSelect={select} />
+      <PipelineGraph
+        label={`Steps of ${trace.agent} in this run`} steps={steps} spans={spans} skippedText={thread?.forkedFrom?.at === undefined ? undefined : "not in this run"} selected={span && stepAround(run!.trace, span)} onSelect={select}
+      />
       {span && <SpanDetail key={span.id} trace={run!.trace} span={span} otherRun={isOther ? run.title : undefined} onClose={close} onShowEvents={showEvents} onFork={isOther ? undefined : onFork} />}
     </div>
   );

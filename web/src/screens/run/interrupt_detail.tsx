@@ -1,5 +1,10 @@
+import type { Decision as DecisionValue } from "@perdure/client";
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { Link } from "wouter";
+import { Decision } from "../../components/decision";
+import { Arguments } from "../../components/decision_arguments";
+import { isQuestion } from "../../components/decision_text";
 import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
@@ -7,7 +12,7 @@ import { useClient } from "../../session";
 import styles from "./span_detail.module.css";
 import type { Span } from "./trace";
 
-/** How an interrupt was decided, and by whom; or the link to decide it. */
+/** How an interrupt was decided, and by whom; or its decision. */
 export function InterruptDetail({ threadId, span }: { threadId: string; span: Span }) {
   const client = useClient();
   const { interruptId, status, decision } = span;
@@ -21,12 +26,23 @@ export function InterruptDetail({ threadId, span }: { threadId: string; span: Sp
   });
   const { message, approvers = [], decisions = [] } = approval.data ?? {};
   const isOpen = status === "waiting" || status === "running";
+  const [wasOpen, setWasOpen] = useState(isOpen); // the outcome of an own decision stays
+  if (isOpen && !wasOpen) setWasOpen(true);
+  const decide = async (decision: DecisionValue) => {
+    try {
+      return await client.decide(threadId, interruptId!, decision);
+    } finally {
+      void approval.refetch();
+    }
+  };
   return (
     <section aria-label="Decision" className={styles.part}>
       <h3>{isOpen ? "Waits for a decision" : "Decision"}</h3>
       {message !== undefined && <p>{safeText(message)}</p>}
       {isOpen && approvers.length > 0 && <p className="muted">May decide: {safeText(approvers.join(", "))}</p>}
-      {isOpen && interruptId !== undefined && <p><Link href={paths.approval(threadId, interruptId)}>Decide in the inbox</Link></p>}
+      {isOpen && approval.data && !isQuestion(approval.data) && <Arguments value={approval.data.args} isTruncated={approval.data.argsTruncated} />}
+      {wasOpen && approval.data && <Decision approval={approval.data} isOpen={isOpen} decide={decide} />}
+      {isOpen && interruptId !== undefined && <p><Link href={paths.approval(threadId, interruptId)}>Open in the inbox</Link></p>}
       {!isOpen && decisions.length === 0 && <p>{decision ?? "The wait has ended without a decision."}</p>}
       <ul className={styles.decisions}>
         {decisions.map(({ decision: what, by, at, reason }, i) => (

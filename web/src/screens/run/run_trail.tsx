@@ -24,7 +24,8 @@ export function useRuns(threadId: string) {
   });
 }
 
-function useThread(threadId: string) {
+/** The summary of a thread. */
+export function useThread(threadId: string) {
   const client = useClient();
   return useQuery({ queryKey: ["thread", threadId], queryFn: ({ signal }) => client.thread(threadId, {}, { signal }) });
 }

@@ -30,6 +30,7 @@ export interface SpanDetailProps {
 
 /** What is known about a span: its facts, its error, its content and its attempts. */
 export function SpanDetail({ trace, span, otherRun, onClose, onShowEvents, onFork }: SpanDetailProps) {
+  const wait = waitOf(trace, span);
   return (
     <aside className={styles.panel} aria-label="Details of the span" onKeyDown={(event) => event.key === "Escape" && onClose()}>
       <header className={styles.header} data-kind={span.kind}>
@@ -42,9 +43,9 @@ export function SpanDetail({ trace, span, otherRun, onClose, onShowEvents, onFor
         {span.error && <SpanFailure trace={trace} span={span} />}
         {span.retry && span.status === "running" && <RetryNotice retry={span.retry} />}
         <Facts trace={trace} span={span} otherRun={otherRun} />
-        {span.kind === "interrupt" && <InterruptDetail threadId={trace.threadId} span={span} />}
+        {wait && <InterruptDetail key={wait.id} threadId={trace.threadId} span={wait} />}
         {span.attempts && span.attempts.length > 0 && <Attempts attempts={span.attempts} told={span.error ?? span.retry?.error} />}
-        <SpanContent threadId={trace.threadId} span={span} />
+        {(wait !== span || isDecided(span)) && <SpanContent threadId={trace.threadId} span={span} />}
         <div className={styles.links}>
           {onFork && forkable.has(span.kind) && <Button onPress={() => onFork(span)}><ForkIcon />Fork before this</Button>}
           {span.firstCursor !== undefined && <button type="button" className={styles.link} onClick={() => onShowEvents(span)}>Show the events of this span</button>}
@@ -53,6 +54,14 @@ export function SpanDetail({ trace, span, otherRun, onClose, onShowEvents, onFor
     </aside>
   );
 }
+
+// The wait for people that a span is, or that a step consists of.
+function waitOf({ spans }: Trace, span: Span): Span | undefined {
+  if (span.kind === "interrupt") return span;
+  return span.kind === "step" ? spans.findLast(({ kind, parentId }) => kind === "interrupt" && parentId === span.id) : undefined;
+}
+
+const isDecided = ({ status }: Span) => status !== "waiting" && status !== "running";
 
 // A fork before one of these has the work before it, and repeats it.
 const forkable: ReadonlySet<SpanKind> = new Set(["step", "turn", "model", "tool", "subagent"]);
