@@ -190,6 +190,7 @@ func useOther(tab *kit.Tab) {
 	tab.Await(tools, "show_map")
 	tab.AwaitGone("role=button[name='Add show_map']")
 	tab.AwaitGone(tools + " >> text=locate")
+	tab.Await(message+":focus", "") // what opened the dialog is gone
 	say(tab, "Show")
 	tab.Type("label:text-is('Result') + textarea", "A map")
 	tab.Click("role=button[name='Send the result']")
