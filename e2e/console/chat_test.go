@@ -132,6 +132,8 @@ func approveInline(tab *kit.Tab, b *kit.Browser) {
 	tab.Press("Escape")
 	tab.Await(key, "a")
 	tab.AwaitGone("role=button[name='Close the panel']") // it has nothing to show
+	tab.AwaitGone("role=button[name='Answer again']")    // the thread waits
+	tab.AwaitGone("role=button[name='Edit the message']")
 	tab.Await("[data-kind=reasoning] summary", "Reasoning")
 	tab.Await("[data-kind=text] strong", "it")
 	tab.WantAccessible()
@@ -177,6 +179,7 @@ func answerForClient(tab *kit.Tab) {
 	tab.Type("label:text-is('Result') + textarea", "Ulm")
 	tab.Click("role=button[name='Send the result']")
 	tab.Await("[data-kind=text]", "You are in Ulm.")
+	tab.Await("[data-kind=call] summary:focus", "locate") // the form is gone
 }
 
 // useOther begins a chat with another agent that takes client tools. It receives none of the first one, and
@@ -190,6 +193,7 @@ func useOther(tab *kit.Tab) {
 	tab.Await(tools, "show_map")
 	tab.AwaitGone("role=button[name='Add show_map']")
 	tab.AwaitGone(tools + " >> text=locate")
+	tab.Await(message+":focus", "") // what opened the dialog is gone
 	say(tab, "Show")
 	tab.Type("label:text-is('Result') + textarea", "A map")
 	tab.Click("role=button[name='Send the result']")

@@ -32,6 +32,14 @@ steps:
   - {name: each, map: {items: '["Hello Ada", "Hello Bo"]', as: item, steps: [{name: greet, agent: {}, input: "${item}"}]}}
   - {name: result, agent: {}, input: Report}
 ---
+name: door
+model: scripted/door
+tools: ["handoff:echo"]
+---
+kind: script
+name: door
+turns: [{steps: [{calls: [{tool: transfer_to_echo}]}]}]
+---
 kind: script
 name: stepper
 pace: 20ms
@@ -64,7 +72,7 @@ func TestConversation(t *testing.T) {
 	}
 	p := kit.SetupWith(t, fmt.Sprintf(staff, numbers.String()))
 	for name, test := range map[string]func(*testing.T, *kit.Perdure){
-		"busy": testBusy, "attachments": testAttachments, "subagents": testSubagents, "offline": testOffline, "forks": testForks, "branches": testBranches,
+		"busy": testBusy, "attachments": testAttachments, "subagents": testSubagents, "offline": testOffline, "forks": testForks, "branches": testBranches, "handoffs": testHandoffs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 // desk is an agent whose calculations people of finance approve. Two people approve those of panel,
-// who have not contributed. Those of brief escalate to bob and expire soon.
+// who have not contributed. Those of brief escalate to bob and expire soon, and those of patient late.
 const desk = `
 name: desk
 model: scripted/desk
@@ -33,6 +33,12 @@ tools: [calculate]
 approvals:
   - {tools: [calculate], approvers: [alice], escalate: [{after: 4s, to: [bob]}], expires: 10s}
 ---
+name: patient
+model: scripted/desk
+tools: [calculate]
+approvals:
+  - {tools: [calculate], approvers: [alice], escalate: [{after: 1h, to: [bob]}], expires: 2h}
+---
 kind: script
 name: desk
 turns:
@@ -42,7 +48,7 @@ turns:
     steps: [{calls: [{tool: calculate, arguments: {expression: "{sum}"}}]}, {say: "It is {calculate}."}]
 `
 
-// office is a tenant of a process with the agents desk, panel and brief. Its users are ada, who
+// office is a tenant of a process with the agents of desk. Its users are ada, who
 // starts runs, and alice, bob and cora of finance. Only bob, who is an administrator too, may read the
 // threads.
 type office struct {

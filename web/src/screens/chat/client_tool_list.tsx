@@ -11,12 +11,21 @@ export interface ClientToolsProps {
   agent: string;
   /** The names of the tools that the agent takes; "*" for any. */
   names: readonly string[];
+  /** Called after the dialog has closed, if what opened it is gone. */
+  onLostFocus: () => void;
 }
 
+// The dialog gives back the focus when it is gone, in milliseconds at most.
+const closingTime = 100;
+
 /** The client tools that this tab declares to an agent, and those that the agent names and nobody has declared yet. */
-export function ClientTools({ agent, names }: ClientToolsProps) {
+export function ClientTools({ agent, names, onLostFocus }: ClientToolsProps) {
   const tools = useClientTools(agent);
   const [added, setAdded] = useState<string>(); // the name with which the dialog opens
+  const close = () => {
+    setAdded(undefined);
+    window.setTimeout(() => document.activeElement === document.body && onLostFocus(), closingTime);
+  };
   const missing = names.filter((name) => !name.includes("*") && !tools.some(({ tool }) => tool.name === name));
   return (
     <>
@@ -36,7 +45,7 @@ export function ClientTools({ agent, names }: ClientToolsProps) {
           ))}
         </ul>
       )}
-      <ClientToolDialog agent={agent} name={added ?? ""} isOpen={added !== undefined} onClose={() => setAdded(undefined)} />
+      <ClientToolDialog agent={agent} name={added ?? ""} isOpen={added !== undefined} onClose={close} />
     </>
   );
 }

@@ -79,7 +79,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
           onPaste={transfer.paste} onKeyDown={press} />
         <div className={styles.tools}>
           <FileButton onChoose={attach} />
-          {clientTools && <ClientTools agent={agent} names={clientTools} />}
+          {clientTools && <ClientTools agent={agent} names={clientTools} onLostFocus={() => field.current?.focus()} />}
           <span className={styles.end}>
             {isRunning && <Choice label="While the run is active" isLabelHidden options={busyOptions} value={onBusy} onChange={(id) => setOnBusy(id as OnBusy)} />}
             {isRunning && <Button aria-label="Stop the run" onPress={stop}><StopIcon /></Button>}

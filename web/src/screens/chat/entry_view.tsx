@@ -1,7 +1,7 @@
 import { textOf } from "@perdure/client";
 import { memo, useState } from "react";
 import { argumentsText } from "../../components/decision_text";
-import { ForwardIcon } from "../../components/icons";
+import { AgentIcon, ForwardIcon } from "../../components/icons";
 import { JSONView } from "../../components/json_view";
 import { safeText } from "../../components/safe_text";
 import { Branch } from "./branch";
@@ -41,6 +41,8 @@ function Content({ entry, isActive }: EntryViewProps) {
       return <Reasoning text={entry.message.content} isActive={isActive} />;
     case "call":
       return <ToolCallView call={entry.call} result={entry.result} work={entry.work} />;
+    case "handoff":
+      return <p className={styles.handoff}><AgentIcon /> {safeText(entry.agent)} answers now</p>;
     case "branch":
       return <Branch work={entry.work} />;
     case "activity":

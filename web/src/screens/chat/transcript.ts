@@ -24,6 +24,7 @@ export type Entry = { key: string } & (
   | { kind: "reasoning"; message: Of<"reasoning"> }
   | { kind: "activity"; message: Of<"activity"> }
   | { kind: "call"; call: ToolCall; result: ToolMessage | undefined; work: Work | undefined }
+  | { kind: "handoff"; agent: string }
   | { kind: "branch"; work: Work }
 );
 
@@ -75,12 +76,19 @@ class Transcript {
       case "activity":
         return [{ kind: "activity", key: id, message }];
       case "assistant": {
-        const calls = (message.toolCalls ?? []).map((call): Entry => ({ kind: "call", key: call.id, call, result: this.results.get(call.id), work: this.workOf(this.byCall.get(call.id)) }));
+        const calls = (message.toolCalls ?? []).map((call) => this.call(call));
         return message.content ? [{ kind: "text", key: id, message }, ...calls] : calls;
       }
       default:
         return []; // a tool message is in the entry of its call
     }
+  }
+
+  private call(call: ToolCall): Entry {
+    const result = this.results.get(call.id);
+    const agent = handedTo(call, result);
+    if (agent !== undefined) return { kind: "handoff", key: call.id, agent };
+    return { kind: "call", key: call.id, call, result, work: this.workOf(this.byCall.get(call.id)) };
   }
 
   private branch(subagent: Subagent): Entry {
@@ -92,11 +100,20 @@ class Transcript {
   }
 }
 
+const handoff = "transfer_to_"; // and the agent: how Perdure names the tool of a handoff
+
+// Returns the agent to which a call has handed the thread over, or undefined.
+function handedTo({ function: { name } }: ToolCall, result: ToolMessage | undefined): string | undefined {
+  const isDone = result !== undefined && !result.error && String(result.content).startsWith("The conversation is handed over.");
+  return name.startsWith(handoff) && isDone ? name.slice(handoff.length) : undefined;
+}
+
 /** Whether two entries show the same. */
 export function isSameEntry(a: Entry, b: Entry): boolean {
   if (a.key !== b.key || a.kind !== b.kind) return false;
   if (a.kind === "call" && b.kind === "call") return a.call === b.call && a.result === b.result && isSameWork(a.work, b.work);
   if (a.kind === "branch" && b.kind === "branch") return isSameWork(a.work, b.work);
+  if (a.kind === "handoff") return true;
   return (a as { message: unknown }).message === (b as { message: unknown }).message;
 }
 

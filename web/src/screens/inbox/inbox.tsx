@@ -7,7 +7,7 @@ import { Button } from "../../components/button";
 import { BellIcon } from "../../components/icons";
 import { Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
-import { useShortcuts } from "../../components/shortcuts";
+import { type Shortcut, useShortcuts } from "../../components/shortcuts";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
 import { ApprovalDetail, detailHeading } from "./approval_detail";
@@ -26,6 +26,13 @@ import { useThreadTitles } from "./use_thread_titles";
 import { Views } from "./views";
 import styles from "./inbox.module.css";
 
+// An approval that is open has these keys. Without one, they are only in the list of keys.
+const decisionKeys: readonly Shortcut[] = [
+  { keys: "a", label: "Approve the open approval", run: () => undefined },
+  { keys: "e", label: "Edit its arguments, then approve", run: () => undefined },
+  { keys: "r", label: "Reject it with a reason", run: () => undefined },
+];
+
 const none: ReadonlySet<string> = new Set();
 
 /** The open approvals, questions and limits of all threads: a list, and the one that the address selects. */
@@ -39,7 +46,8 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
   const list = useApprovals(filter, mine, now);
   const shown = useApproval(thread, current);
   const approvals = useMemo(() => withCurrent(list.approvals, shown.approval, filter), [list.approvals, shown.approval, filter]);
-  const titles = useThreadTitles(approvals, filter.view !== "decided");
+  const areDecided = filter.view === "decided";
+  const titles = useThreadTitles(approvals, !areDecided);
   const openIDs = useIDs(all);
   const selection = useSelection(approvals, openIDs);
   const [bulk, setBulk] = useState<{ decision: BulkDecision; approvals: Approval[] }>();
@@ -49,9 +57,12 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
     { keys: "j", label: "Next approval", run: () => step(1) },
     { keys: "k", label: "Previous approval", run: () => step(-1) },
     { keys: "Enter", label: "Open the approval", run: () => undefined }, // the key of a link
-    { keys: "x", label: "Select the approval", run: () => selection.toggle(current || focusedApproval() || "") },
-    { keys: "A", label: "Approve the selected ones", run: () => decideAll("approve") },
-    { keys: "R", label: "Reject the selected ones", run: () => decideAll("reject") },
+    ...(areDecided ? [] : [
+      { keys: "x", label: "Select the approval", run: () => selection.toggle(current || focusedApproval() || "") },
+      { keys: "A", label: "Approve the selected ones", run: () => decideAll("approve") },
+      { keys: "R", label: "Reject the selected ones", run: () => decideAll("reject") },
+    ]),
+    ...(areDecided || current !== "" ? [] : decisionKeys),
     { keys: "n", label: "Turn notifications on or off", run: () => void changeNotifications() },
   ]);
   const countOf = (view: Filter) =>
@@ -74,7 +85,7 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
         </div>
         <div className={styles.detail}>
           {current !== "" && <Link href={back} className={styles.back}>← Inbox</Link>}
-          {current === "" ? <NoneChosen hasApprovals={approvals.length > 0} /> : <ApprovalDetail key={current} shown={shown} isMine={mineIfKnown?.has(current)} hasShortcuts={bulk === undefined} />}
+          {current === "" ? <NoneChosen areDecided={areDecided} hasApprovals={approvals.length > 0} /> : <ApprovalDetail key={current} shown={shown} isMine={mineIfKnown?.has(current)} hasShortcuts={bulk === undefined} />}
         </div>
       </div>
       {bulk && (

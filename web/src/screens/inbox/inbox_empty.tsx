@@ -27,8 +27,9 @@ const example = `approvals:
     when: args.amount > 50`;
 
 /** What stands beside the list before an approval is chosen. */
-export function NoneChosen({ hasApprovals }: { hasApprovals: boolean }) {
+export function NoneChosen({ hasApprovals, areDecided }: { hasApprovals: boolean; areDecided: boolean }) {
   if (!hasApprovals) return null;
+  if (areDecided) return <div className={styles.none}><p>Choose a decision, with <kbd>j</kbd> and <kbd>k</kbd> by keys.</p></div>;
   return (
     <div className={styles.none}>
       <p>Choose an approval, or decide by keys:</p>
