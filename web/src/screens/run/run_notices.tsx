@@ -71,8 +71,8 @@ function WaitNotice({ trace, tree, span, onShow }: { trace: Trace; tree: Tree; s
   const isOfStep = step !== undefined && step.id === span.parentId;
   return (
     <p className={styles.line} data-kind="waiting">
-      Waits since <Time at={span.startedAt} /> for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(isOfStep ? titleOf(step) : span.name)}</button>
-      {step && !isOfStep && <> in the step {safeText(titleOf(step))}</>}.{" "}
+      Waits for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(isOfStep ? titleOf(step) : span.name)}</button>
+      {step && !isOfStep && <> in the step {safeText(titleOf(step))}</>}. Asked <Time at={span.startedAt} />.{" "}
       {span.interruptId !== undefined && <Link href={paths.approval(trace.threadId, span.interruptId)}>Decide in the inbox</Link>}
     </p>
   );
