@@ -23,9 +23,9 @@ func (l *Located) UnknownNames(known Names) []*DefinitionError {
 	return unknown
 }
 
-// AttributeToTools returns the error of ParseLocated with another place for a misspelled entry of the list of tools: steps
-// that have the right name are not mistakes, and the entry is. That is so if a step's tool is known, and the only similar
-// entry is not.
+// AttributeToTools returns the error of ParseLocated with another place for a misspelled entry of
+// the list of tools: steps that have the right name are not mistakes, and the entry is. That is so
+// if a step's tool is known, and the only similar entry is not.
 func (l *Located) AttributeToTools(err error, known Names) error {
 	list, isList := err.(interface{ Unwrap() []error })
 	if !isList {
@@ -44,8 +44,8 @@ func (l *Located) AttributeToTools(err error, known Names) error {
 	return errors.Join(errs...)
 }
 
-// isConsequence reports whether an error says that a step's tool is not in the list of tools only because an unknown entry
-// of the list is misspelled.
+// isConsequence reports whether an error says that a step's tool is not in the list of tools only
+// because an unknown entry of the list is misspelled.
 func (l *Located) isConsequence(err error, entry *DefinitionError, known Names) bool {
 	var mistake *DefinitionError
 	if !errors.As(err, &mistake) {

@@ -17,8 +17,8 @@ func Parse(filename string, data []byte) (*Definition, error) {
 	return located.Definition, nil
 }
 
-// ParseLocated is Parse with the positions of the definition's keys. With an error, it returns the definition as far as it
-// can be read, or nil; that is for finding further mistakes only.
+// ParseLocated is Parse with the positions of the definition's keys. With an error, it returns the
+// definition as far as it can be read, or nil; that is for finding further mistakes only.
 func ParseLocated(filename string, data []byte) (*Located, error) {
 	r := newReader(filename)
 	roots := r.documents(data)

@@ -33,8 +33,9 @@ steps:
       - {steps: [{name: other, set: {/other: 1}}]}
 `
 
-// TestAgentSteps: a caller that may run a pipeline receives its steps, without prompts and arguments. Only
-// those that may read the definition receive conditions. The list names the agents of steps. A revision that was replaced keeps its steps.
+// TestAgentSteps: a caller that may run a pipeline receives its steps, without prompts and
+// arguments. Only those that may read the definition receive conditions. The list names the agents
+// of steps. A revision that was replaced keeps its steps.
 func TestAgentSteps(t *testing.T) {
 	t.Parallel()
 	f := setupTenants(t)

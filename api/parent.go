@@ -37,10 +37,10 @@ func (s *Server) forkParent(ctx context.Context, in *preparedInput) (last uint64
 	return s.Log.LastOf(ctx, in.run.Thread)
 }
 
-// continuedFork returns the path of the step of the pipeline after which the first run of a fork begins, and the
-// last message of a user, which the pipeline works on. after is "" if the run begins at the first
-// step: the fork does not follow a step, the input adds or removes messages, or the agent is another
-// one or lacks the step.
+// continuedFork returns the path of the step of the pipeline after which the first run of a fork
+// begins, and the last message of a user, which the pipeline works on. after is "" if the run
+// begins at the first step: the fork does not follow a step, the input adds or removes messages, or
+// the agent is another one or lacks the step.
 func continuedFork(thread loadedThread, accepted stream.Acceptance) (after string, task *agui.Message) {
 	o := thread.Origin
 	if o == nil || o.After == "" || len(thread.Runs) > 0 || thread.agent.Name != o.Agent || len(accepted.Tail) > 0 || accepted.Keep < len(thread.Entries) ||

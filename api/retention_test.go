@@ -204,8 +204,8 @@ func TestOneProcessRemoves(t *testing.T) {
 	}
 }
 
-// TestFailedRemovalKeepsNoOther: a thread that cannot be removed keeps neither other threads nor entries
-// of the audit log.
+// TestFailedRemovalKeepsNoOther: a thread that cannot be removed keeps neither other threads nor
+// entries of the audit log.
 func TestFailedRemovalKeepsNoOther(t *testing.T) {
 	t.Parallel()
 	r := setupRetention(t, "default: {threads: 1h, audit: 1h}")

@@ -32,7 +32,7 @@ type ThreadItem struct {
 	Cost     *Cost     `json:"cost"`
 }
 
-// Stuck tells why no worker gets a run ahead.
+// Stuck tells why a run makes no progress.
 type Stuck struct {
 	Reason    string    `json:"reason"` // what is wrong, and what an operator should do
 	TaskQueue string    `json:"taskQueue"`
@@ -77,7 +77,7 @@ type Thread struct {
 		ToolCallIDs []string         `json:"toolCallIds"`
 	} `json:"waiting"`
 	Retrying *Retrying         `json:"retrying"` // nil = no activity is retried
-	Stuck    *Stuck            `json:"stuck"`    // nil = the run gets ahead, or waits for people
+	Stuck    *Stuck            `json:"stuck"`    // nil = the run makes progress, or waits for people
 	Runs     int               `json:"runs"`
 	Messages int               `json:"messages"`
 	Usage    []agui.TokenUsage `json:"usage"`
@@ -105,7 +105,7 @@ type ThreadFilter struct {
 	WaitingFor string
 	// Retrying selects the threads whose active run is retrying.
 	Retrying bool
-	// Stuck selects the threads whose active run no worker gets ahead. A page may have fewer items than
+	// Stuck selects the threads whose active run makes no progress. A page may have fewer items than
 	// its limit, and still a next cursor.
 	Stuck bool
 	// MinCost and MaxCost bound the cost of the ended runs: amounts such as 0.5.

@@ -70,20 +70,11 @@ func (o *AttemptOutput) add(ctx context.Context, rec *Record, text *strings.Buil
 			o.Note = note
 		}
 	}
-	events, err := rec.Events(ctx)
+	events, err := rec.AnswerEvents(ctx)
 	if err != nil {
 		return err
 	}
-	for _, raw := range events {
-		switch agui.TypeOf(raw) {
-		case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventToolCallStart, agui.EventToolCallArgs:
-		default:
-			continue
-		}
-		e, err := agui.Decode(raw)
-		if err != nil {
-			return err
-		}
+	for _, e := range events {
 		switch e := e.(type) {
 		case *agui.TextMessageContent:
 			text.WriteString(e.Delta)
@@ -96,6 +87,29 @@ func (o *AttemptOutput) add(ctx context.Context, rec *Record, text *strings.Buil
 		}
 	}
 	return nil
+}
+
+// AnswerEvents returns the events of the record that have parts of a model's answer: text, reasoning,
+// and the names and arguments of tool calls.
+func (r *Record) AnswerEvents(ctx context.Context) ([]agui.Event, error) {
+	events, err := r.Events(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var parts []agui.Event
+	for _, raw := range events {
+		switch agui.TypeOf(raw) {
+		case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventToolCallStart, agui.EventToolCallArgs:
+		default:
+			continue
+		}
+		e, err := agui.Decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, e)
+	}
+	return parts, nil
 }
 
 // AgentLanes returns the lanes of a run on which the subagent with the given lane, and subagents

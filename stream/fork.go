@@ -14,8 +14,8 @@ import (
 )
 
 // A fork is a thread that begins with the conversation and the state that another thread had at the
-// end of one of its runs, or after a step of it. Its first record has them, so the threads are independent from then on:
-// each may be edited or purged.
+// end of one of its runs, or after a step of it. Its first record has them, so the threads are
+// independent from then on: each may be edited or purged.
 
 // Errors of forking.
 var (

@@ -54,7 +54,7 @@ type EntryContent struct {
 	// Access is who may use the thread. Later entries keep it.
 	Access
 	Description
-	// Retrying tells why the active run does not get ahead; nil = no activity is retried. The next
+	// Retrying tells why the active run makes no progress; nil = no activity is retried. The next
 	// entry about a record does not keep it.
 	Retrying *Retrying `json:"retrying,omitempty"`
 }
@@ -366,8 +366,8 @@ func (l *Log) agentOf(ctx context.Context, current, entry *IndexEntry) (string, 
 
 // RestoreIndex writes the index from the log if the bucket is new, else it does nothing. Several
 // processes may do so concurrently, also while runs write. It reads the main lanes of all runs of
-// all tenants, and the titles that models have written, and keeps one entry for each thread in memory. A process that dies in it leaves no
-// restoredKey, so the next one begins again.
+// all tenants, and the titles that models have written, and keeps one entry for each thread in
+// memory. A process that dies in it leaves no restoredKey, so the next one begins again.
 func (l *Log) RestoreIndex(ctx context.Context) error {
 	_, err := l.index.Get(ctx, restoredKey)
 	if !errors.Is(err, jetstream.ErrKeyNotFound) {

@@ -7,9 +7,9 @@ import (
 
 // This file changes what only the entry of a thread in the index has. ownership.go has the shares.
 
-// SetTitle gives a thread a title; "" = the title that it would have without. It returns the description of the thread
-// after it. Like Share it needs the entry of the thread, and the last of two calls wins. Errors:
-// ErrNotListed.
+// SetTitle gives a thread a title; "" = the title that it would have without. It returns the
+// description of the thread after it. Like Share it needs the entry of the thread, and the last of
+// two calls wins. Errors: ErrNotListed.
 func (l *Log) SetTitle(ctx context.Context, t Thread, title string) (*Description, error) {
 	entry, err := l.changeEntry(ctx, t, func(entry *IndexEntry) bool { entry.GivenTitle = title; return true })
 	if err != nil {

@@ -42,7 +42,8 @@ type Result struct {
 	Kept json.RawMessage `json:"kept,omitempty"`
 	// Summary tells that Kept is a summary of messages.
 	Summary *Summary `json:"summary,omitempty"`
-	// Finished are the steps of a pipeline that the step has finished, and after which a fork may begin.
+	// Finished are the steps of a pipeline that the step has finished, and after which a fork may
+	// begin.
 	Finished []FinishedStep `json:"finished,omitempty"`
 	// Title is the title that a model has written for the thread; "" = none. Only records on LaneTitle
 	// have it.

@@ -2,7 +2,7 @@ package stream
 
 import "time"
 
-// Retrying tells why a run does not get ahead: an attempt of an activity has failed, and Temporal
+// Retrying tells why a run makes no progress: an attempt of an activity has failed, and Temporal
 // tries again. If several activities of a run are retried concurrently, the index has one of them.
 type Retrying struct {
 	// Step is the ID of the step, Activity the name of its Temporal activity, and Name the step as

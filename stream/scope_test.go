@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/stream/view"
 )
 
-// TestStepEndsInEarlierRecord: an attempt with more events than a record takes ends a step in a record before its
-// done record. The end of the run does not end the step again.
+// TestStepEndsInEarlierRecord: an attempt with more events than a record takes ends a step in a
+// record before its done record. The end of the run does not end the step again.
 func TestStepEndsInEarlierRecord(t *testing.T) {
 	t.Parallel()
 	f := &projectionFixture{t: t, ctx: t.Context(), log: streamtest.Open(t), run: run, step: func() {}}

@@ -51,9 +51,9 @@ func (in *interpreter) applyEvent(event Event) error {
 	return nil
 }
 
-// startTree begins the tree after the step After, or the position's branch. The tree removes the outputs of the run
-// before from the state, unless the position keeps them. A branch does not, since its siblings
-// write there, too.
+// startTree begins the tree after the step After, or the position's branch. The tree removes the
+// outputs of the run before from the state, unless the position keeps them. A branch does not,
+// since its siblings write there, too.
 func (in *interpreter) startTree() error {
 	if len(in.position.Frames) > 0 || len(in.position.Undo) > 0 {
 		return fmt.Errorf("%w: the tree has begun", ErrPosition)

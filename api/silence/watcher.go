@@ -36,8 +36,9 @@ type Watcher struct {
 	checks schedule
 }
 
-// NewWatcher returns a Watcher. ledger counts the runs that it ends; nil = they are not counted. after is the silence after which readers call Check. The
-// Watcher checks a run at the first call, and then after pauses that double, up to a minute.
+// NewWatcher returns a Watcher. ledger counts the runs that it ends; nil = they are not counted.
+// after is the silence after which readers call Check. The Watcher checks a run at the first call,
+// and then after pauses that double, up to a minute.
 func NewWatcher(find *lookup.Finder, temporal client.Client, ledger *usage.Ledger, after time.Duration) *Watcher {
 	return &Watcher{Finder: find, Temporal: temporal, Usage: ledger, checks: schedule{first: after, runs: map[stream.Run]runCheck{}}}
 }

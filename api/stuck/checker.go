@@ -23,7 +23,7 @@ type Checker struct {
 	Temporal client.Client
 }
 
-// Stuck tells why a run does not get ahead.
+// Stuck tells why a run makes no progress.
 type Stuck struct {
 	// Reason is a sentence that tells an operator what to do. It has no content of the conversation.
 	Reason string `json:"reason"`
@@ -33,7 +33,7 @@ type Stuck struct {
 	Since time.Time `json:"since"`
 }
 
-// Check returns for each thread why its run is stuck; nil = it gets ahead, waits for people, or has
+// Check returns for each thread why its run is stuck; nil = it makes progress, waits for people, or has
 // no workflow. It makes some requests for each thread, and one for each task queue.
 func (c *Checker) Check(ctx context.Context, threads ...stream.Thread) ([]*Stuck, error) {
 	tasks := make([]*task, len(threads))

@@ -1,4 +1,4 @@
-// Package stuck tells why active runs do not get ahead: no worker takes their work, or their
+// Package stuck tells why active runs make no progress: no worker takes their work, or their
 // workflow task fails again and again. It stores nothing, and derives all from what Temporal says of
 // the threads' workflows and task queues.
 //

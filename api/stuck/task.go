@@ -23,7 +23,7 @@ const maxWorkflows = 20
 // again. The death of a worker fails one attempt.
 const minFailures = 3
 
-// task is a task that keeps a run from getting ahead.
+// task is a task without which a run makes no progress.
 type task struct {
 	queue queue
 	since time.Time
@@ -40,7 +40,7 @@ type queue struct {
 	buildID string
 }
 
-// waitingTask returns the task for which the run of a thread waits; nil = the run gets ahead, waits
+// waitingTask returns the task for which the run of a thread waits; nil = the run makes progress, waits
 // for people, or has no workflow. It describes the thread's workflow and then its children, until
 // one has such a task.
 func waitingTask(ctx context.Context, temporal client.Client, thread stream.Thread) (*task, error) {
@@ -67,7 +67,7 @@ func waitingTask(ctx context.Context, temporal client.Client, thread stream.Thre
 	return nil, nil
 }
 
-// taskOf returns the task of one workflow that keeps it from getting ahead; nil = none.
+// taskOf returns the task of one workflow without which it makes no progress; nil = none.
 func taskOf(w *workflowservice.DescribeWorkflowExecutionResponse, now time.Time) *task {
 	own := queue{name: w.GetExecutionConfig().GetTaskQueue().GetName(), kind: enums.TASK_QUEUE_TYPE_WORKFLOW}
 	if v := w.GetWorkflowExecutionInfo().GetVersioningInfo(); v.GetBehavior() == enums.VERSIONING_BEHAVIOR_PINNED {

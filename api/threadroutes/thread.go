@@ -61,10 +61,10 @@ type threadSummary struct {
 	Status stream.Status `json:"status"`
 	// RunID is the last run. It is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
-	// Retrying tells why the active run does not get ahead; nil = no activity is retried.
+	// Retrying tells why the active run makes no progress; nil = no activity is retried.
 	Retrying *threads.Retrying `json:"retrying,omitempty"`
 	// Stuck tells why no worker gets the active run, or the input that was sent last, ahead; nil = it
-	// gets ahead, or waits for people.
+	// makes progress, or waits for people.
 	Stuck *stuck.Stuck `json:"stuck,omitempty"`
 	// Waiting has the open interrupts and client tool calls, also those of a held run; nil = none.
 	Waiting *openInterrupts `json:"waiting,omitempty"`

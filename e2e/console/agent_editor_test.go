@@ -14,8 +14,8 @@ tools: [calculate]
 instructions: Write in few words.
 `
 
-// TestCompletion: the editor completes keys by the schema of definitions, with their meaning, and names of
-// agents and tools that the deployment has. The keyboard chooses.
+// TestCompletion: the editor completes keys by the schema of definitions, with their meaning, and
+// names of agents and tools that the deployment has. The keyboard chooses.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-drafter", drafterAgent)
@@ -58,7 +58,8 @@ func typeKeys(tab *kit.Tab, text string) {
 	}
 }
 
-// TestDiscardDraft: a user keeps a draft when the dialog is dismissed, and gets the published text back after discarding it.
+// TestDiscardDraft: a user keeps a draft when the dialog is dismissed, and gets the published text
+// back after discarding it.
 func TestDiscardDraft(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-discarded", "name: console-discarded\nmodel: scripted/console-discarded\ninstructions: Keep this.\n")

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestAgentOverview: the page of an agent names the agents that call it, that hand over to it, or whose steps run it.
-// The keyboard reads its charts, which have an axis with units, and a table.
+// TestAgentOverview: the page of an agent names the agents that call it, that hand over to it, or
+// whose steps run it. The keyboard reads its charts, which have an axis with units, and a table.
 func TestAgentOverview(t *testing.T) {
 	t.Parallel()
 	const name = "console-clerk"

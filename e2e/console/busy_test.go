@@ -72,8 +72,9 @@ func testBusy(t *testing.T, p *kit.Perdure) {
 	wantOutcomes(t, p, threadOf(tab), "success", "success", "cancelled", "cancelled", "cancelled", "success")
 }
 
-// wantOutcomes waits until a thread has as many ended runs as wanted, and compares their outcomes, oldest
-// first. The page may show the text of a run before its end, and a run that ends at once not at all.
+// wantOutcomes waits until a thread has as many ended runs as wanted, and compares their outcomes,
+// oldest first. The page may show the text of a run before its end, and a run that ends at once not
+// at all.
 func wantOutcomes(t *testing.T, p *kit.Perdure, thread string, want ...string) {
 	t.Helper()
 	var got []string

@@ -182,8 +182,8 @@ func answerForClient(tab *kit.Tab) {
 	tab.Await("[data-kind=call] summary:focus", "locate") // the form is gone
 }
 
-// useOther begins a chat with another agent that takes client tools. It receives none of the first one, and
-// the page offers the tool that it names.
+// useOther begins a chat with another agent that takes client tools. It receives none of the first
+// one, and the page offers the tool that it names.
 func useOther(tab *kit.Tab) {
 	const tools = "[aria-label='Client tools']"
 	tab.Evaluate("history.pushState(null, '', '/console/chat/guide')", nil)

@@ -57,7 +57,7 @@ turns: [{steps: [{say: I ask the middle., calls: [{tool: middle, arguments: {tas
 ---
 kind: script
 name: middle
-turns: [{steps: [{say: I let somebody count., calls: [{tool: stepper, arguments: {task: Count}}]}, {say: The middle is done.}]}]
+turns: [{steps: [{say: Another agent counts., calls: [{tool: stepper, arguments: {task: Count}}]}, {say: The middle is done.}]}]
 `
 
 // lastNumber is the last number that the agent stepper counts to.

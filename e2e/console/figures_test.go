@@ -67,8 +67,8 @@ type firstLoad struct {
 	Files, Bytes int
 }
 
-// loadInWindow opens the console in a window, and closes it when a message can be typed and a frame has shown that.
-// Only the documents of the console can open one that they may look into.
+// loadInWindow opens the console in a window, and closes it when a message can be typed and a frame
+// has shown that. Only the documents of the console can open one that they may look into.
 const loadInWindow = `(async () => {
 	const opened = window.open("/console/chat/ticker");
 	while (!opened.document.querySelector("textarea[aria-label=Message]:enabled")) await new Promise((later) => setTimeout(later, 1));

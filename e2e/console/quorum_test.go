@@ -1,8 +1,9 @@
 package console
 
-// testQuorum: two people must approve a call. A third one has contributed, and may not. Each of
-// them sees who has voted, and why they cannot decide. Whoever has voted finds the approval no
-// longer among their own after they have left it.
+// testQuorum: two approvers must approve a call. A third user has contributed to the conversation,
+// and may not decide. The page shows each of them the votes, and why they cannot decide. After an
+// approver has voted and selected another approval, the page no longer lists the first one as
+// theirs.
 func testQuorum(o office) {
 	approval := o.requestOf("cora", "panel", "thread-quorum", "Work out 6*7")
 	other := o.requestOf("ada", "panel", "thread-other", "Work out 1+1")

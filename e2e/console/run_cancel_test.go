@@ -4,7 +4,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// testRetry reads a run whose tool is unavailable: the page tells what is attempted again and why. The user cancels it.
+// testRetry reads a run whose tool is unavailable: the page tells what is attempted again and why.
+// The user cancels it.
 func testRetry(tab *kit.Tab) {
 	const notice = "[aria-label='Attempted again']"
 	tab.Await("h1 + [data-status=running]", "running")

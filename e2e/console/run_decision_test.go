@@ -6,7 +6,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// signedAgent is a pipeline that ends its run to wait for an approval. Another run executes the steps after it.
+// signedAgent is a pipeline that ends its run to wait for an approval. Another run executes the
+// steps after it.
 const signedAgent = `name: console-approved
 model: scripted/console-approved
 tools: [calculate]
@@ -20,9 +21,10 @@ steps:
   - {name: publish, set: {/published: true}}
 `
 
-// TestRunAfterDecision: the graphs of the runs before and after a decision are the same: they have the steps of both
-// runs, and the time of the wait. The details of its step decide an approval. A step opens its details, also with the keyboard.
-// The input of the run after the decision is the decision.
+// TestRunAfterDecision: the graphs of the runs before and after a decision are the same: they have
+// the steps of both runs, and the time of the wait. The details of its step decide an approval. A
+// step opens its details, also with the keyboard. The input of the run after the decision is the
+// decision.
 func TestRunAfterDecision(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-approved", signedAgent)
@@ -66,7 +68,8 @@ func TestRunAfterDecision(t *testing.T) {
 	first.WantAccessible()
 }
 
-// wantSteps compares the states of steps in the list for screen readers, and that the graph draws the same.
+// wantSteps compares the states of steps in the list for screen readers, and that the graph draws
+// the same.
 func wantSteps(t *testing.T, tab *kit.Tab, want map[string]string) {
 	t.Helper()
 	for name, state := range want {

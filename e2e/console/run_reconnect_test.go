@@ -6,8 +6,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestRunReconnects: the server dies while the page of a run is open. The page says since when it shows what it last
-// knew, and that it does not know whether the run is active. After the restart it follows the run to its end.
+// TestRunReconnects: the server dies while the page of a run is open. The page says since when it
+// shows what it last knew, and that it does not know whether the run is active. After the restart
+// it follows the run to its end.
 func TestRunReconnects(t *testing.T) {
 	t.Parallel()
 	p := openChat(t)

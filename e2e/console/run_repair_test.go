@@ -18,9 +18,9 @@ steps:
   - {name: fourth, tool: calculate, args: {expression: "${string(steps.third)}+1"}}
 `
 
-// TestForkAndRepair: the page of a failed run tells which step failed, and why. With the keyboard alone, a
-// user forks the run before that step and continues it: once with another state, and once with a draft
-// of the definition. The forks do not repeat the steps before, and finish.
+// TestForkAndRepair: the page of a failed run tells which step failed, and why. With the keyboard
+// alone, a user forks the run before that step and continues it: once with another state, and once
+// with a draft of the definition. The forks do not repeat the steps before, and finish.
 func TestForkAndRepair(t *testing.T) {
 	t.Parallel()
 	definition := strings.Replace(repairedAgent, "RATE", "${string(state.rate)}", 1)
@@ -101,8 +101,9 @@ func tabTo(t *testing.T, tab *kit.Tab, name string) {
 	t.Fatalf("after %d times Tab, the focus is on %q, want %q", most, focused, name)
 }
 
-// TestForkBeforeSpan: the details of a span fork the run before it, also if the run has not failed. If nothing
-// had finished before, the run starts over with its input. A fork without a run opens the conversation.
+// TestForkBeforeSpan: the details of a span fork the run before it, also if the run has not failed.
+// If nothing had finished before, the run starts over with its input. A fork without a run opens
+// the conversation.
 func TestForkBeforeSpan(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-forked", strings.NewReplacer("console-repaired", "console-forked", "RATE", "1").Replace(repairedAgent))

@@ -14,8 +14,8 @@ import (
 )
 
 // travelAgents are an agent whose model fails once and whose tool fails twice, its subagent, a
-// pipeline that fails and compensates, one whose tool is unavailable, and an agent with a long answer. %[1]s is the tools' server,
-// %[2]s the answer.
+// pipeline that fails and compensates, one whose tool is unavailable, and an agent with a long
+// answer. %[1]s is the tools' server, %[2]s the answer.
 const travelAgents = `name: travel
 model: openai/scripted-by-the-test
 tools: [weather, book, "agent:scout"]

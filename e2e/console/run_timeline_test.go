@@ -19,8 +19,8 @@ steps:
   - {name: sign_off, approve: {message: "Publish?"}}
 `
 
-// TestWaitingRun: the page of a run that waits names the step and not its tool, and its times change each
-// second, without changing anything else of the facts.
+// TestWaitingRun: the page of a run that waits names the step and not its tool, and its times
+// change each second, without changing anything else of the facts.
 func TestWaitingRun(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-approved", approvedAgent)
@@ -59,7 +59,8 @@ func TestWaitingRun(t *testing.T) {
 	}
 }
 
-// TestTimeAxis: the labels of the time axis do not touch each other or the details of a span, at any width.
+// TestTimeAxis: the labels of the time axis do not touch each other or the details of a span, at
+// any width.
 func TestTimeAxis(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-axis", strings.Replace(surveyAgent, "console-survey", "console-axis", 1))
@@ -95,8 +96,8 @@ func manySteps() string {
 	return definition
 }
 
-// TestManySpans: the page of a run with 5,000 spans has the rows in view in the document, also after the
-// keyboard has gone to the last one, and says that the trace is cut.
+// TestManySpans: the page of a run with 5,000 spans has the rows in view in the document, also
+// after the keyboard has gone to the last one, and says that the trace is cut.
 func TestManySpans(t *testing.T) {
 	t.Parallel()
 	publish(t, "console-many", manySteps())

@@ -54,8 +54,9 @@ func schedule(t *testing.T, method, path, members string) {
 	}
 }
 
-// TestChangeSchedule: a user changes a schedule in a form, and sees a mistake at its field. What the form does not have
-// stays. A change that another caller makes meanwhile is shown, and is not overwritten unasked.
+// TestChangeSchedule: a user changes a schedule in a form, and sees a mistake at its field. What
+// the form does not have stays. A change that another caller makes meanwhile is shown, and is not
+// overwritten unasked.
 func TestChangeSchedule(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/schedules/console-changed"

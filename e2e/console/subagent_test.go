@@ -18,7 +18,7 @@ func testSubagents(t *testing.T, p *kit.Perdure) {
 	tab := kit.OpenTab(t, p.URL("/console/chat/lead"))
 	say(tab, "Go")
 	tab.Await(stepper+" [data-kind=text]", "n3 ")
-	tab.Await(middle+" [data-kind=text]", "I let somebody count.")
+	tab.Await(middle+" [data-kind=text]", "Another agent counts.")
 	var working bool
 	tab.Evaluate("!document.querySelector(`"+transcript+"`).innerText.includes('The middle is done.')", &working)
 	if !working {

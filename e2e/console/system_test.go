@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestSystem: the page shows that the deployment is ready, its worker with its tools, and the quotas. A browser
-// that requests an icon without naming it gets one.
+// TestSystem: the page shows that the deployment is ready, its worker with its tools, and the
+// quotas. A browser that requests an icon without naming it gets one.
 func TestSystem(t *testing.T) {
 	t.Parallel()
 	tab := kit.OpenTab(t, kit.Shared.URL("/console/system"))

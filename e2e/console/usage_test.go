@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestUsage: the administrator of the platform reads the usage of all tenants. That of a tenant reads the usage of its own,
-// and is not offered what the API would refuse, also at an address that asks for it. The page of the system tells whose
-// it is.
+// TestUsage: the administrator of the platform reads the usage of all tenants. That of a tenant
+// reads the usage of its own, and is not offered what the API would refuse, also at an address that
+// asks for it. The page of the system tells whose it is.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/e2e/kit"
 )
 
-// TestTitleSurvivesKill: a title and metadata that were set are in the list and in the summary after the
-// process was killed and restarted, and after the next run. An empty title restores that of the first
-// message. The deletion removes the thread from the list.
+// TestTitleSurvivesKill: a title and metadata that were set are in the list and in the summary
+// after the process was killed and restarted, and after the next run. An empty title restores that
+// of the first message. The deletion removes the thread from the list.
 func TestTitleSurvivesKill(t *testing.T) {
 	t.Parallel()
 	p := kit.Setup(t)

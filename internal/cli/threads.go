@@ -50,7 +50,7 @@ func (e *environment) listThreads() *cobra.Command {
 	flags.StringVar(&f.Owner, "owner", "", "only those of this subject")
 	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit or client_tool")
 	flags.BoolVar(&f.Retrying, "retrying", false, "only those whose active run is retrying")
-	flags.BoolVar(&f.Stuck, "stuck", false, "only those whose active run no worker gets ahead, with the reason")
+	flags.BoolVar(&f.Stuck, "stuck", false, "only those whose active run makes no progress, with the reason")
 	flags.StringVar(&f.MinCost, "min-cost", "", "only those whose ended runs cost at least this, such as 0.5")
 	flags.StringVar(&f.MaxCost, "max-cost", "", "only those whose ended runs cost at most this")
 	flags.StringVar(&f.CreatedAfter, "created-after", "", "only those that began after this time (RFC 3339)")

@@ -177,8 +177,8 @@ func TestStoredContentIsEncrypted(t *testing.T) {
 	}
 }
 
-// TestPurgedTitleStaysUnreadable: NATS may keep the bytes of a replaced entry of the index in its files.
-// After the purge of its thread nobody can decrypt the title and the metadata in them.
+// TestPurgedTitleStaysUnreadable: NATS may keep the bytes of a replaced entry of the index in its
+// files. After the purge of its thread nobody can decrypt the title and the metadata in them.
 func TestPurgedTitleStaysUnreadable(t *testing.T) {
 	t.Parallel()
 	ctx, l := t.Context(), open(t, streamtest.Server(t), "a")

@@ -313,8 +313,8 @@ run boss: failed (rejected)
 `)
 }
 
-// TestFailureBeforeCalls: a step that fails before it calls anything, such as in an expression, is the one
-// that has failed. The step before it, which ends with the same record, has finished.
+// TestFailureBeforeCalls: a step that fails before it calls anything, such as in an expression, is
+// the one that has failed. The step before it, which ends with the same record, has finished.
 func TestFailureBeforeCalls(t *testing.T) {
 	t.Parallel()
 	l := setup(t)
@@ -340,7 +340,8 @@ run boss: failed (invalid_expression)
 `)
 }
 
-// withoutTurns returns a trace without its turns and model calls: setup has opened one that pipelines do not make.
+// withoutTurns returns a trace without its turns and model calls: setup has opened one that
+// pipelines do not make.
 func withoutTurns(all *trace.Trace) *trace.Trace {
 	all.Spans = slices.DeleteFunc(all.Spans, func(s trace.Span) bool { return s.Kind == trace.KindTurn || s.Kind == trace.KindModel })
 	return all

@@ -29,21 +29,12 @@ func (w *withdrawal) take(text string) string {
 
 // add adds the events of a record, until the room is used.
 func (w *withdrawal) add(ctx context.Context, rec *stream.Record) error {
-	events, err := rec.Events(ctx)
+	events, err := rec.AnswerEvents(ctx)
 	if err != nil {
 		return err
 	}
-	for _, raw := range events {
-		switch agui.TypeOf(raw) {
-		case agui.EventTextMessageContent, agui.EventReasoningMessageContent, agui.EventToolCallStart, agui.EventToolCallArgs:
-		default:
-			continue
-		}
-		decoded, err := agui.Decode(raw)
-		if err != nil {
-			return err
-		}
-		if w.addEvent(decoded); w.Truncated {
+	for _, e := range events {
+		if w.addEvent(e); w.Truncated {
 			return nil
 		}
 	}

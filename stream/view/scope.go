@@ -7,10 +7,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// scopes are the steps and subagents of a run, in the order in which they began. They begin and end in
-// open records, and in the records of an attempt when it is done, so a superseded attempt does not
-// change them. Steps that
-// have ended are removed; subagents stay, because open ones may have them as parents.
+// scopes are the steps and subagents of a run, in the order in which they began. They begin and end
+// in open records, and in the records of an attempt when it is done, so a superseded attempt does
+// not change them. Steps that have ended are removed; subagents stay, because open ones may have them
+// as parents.
 type scopes []scope
 
 // scope is a step or a subagent, from its beginning to its end.

@@ -34,7 +34,7 @@ type Thread struct {
 	// that the thread has shares.
 	Owner  string `json:"owner,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
-	// Retrying tells why the active run does not get ahead; nil = no activity is retried.
+	// Retrying tells why the active run makes no progress; nil = no activity is retried.
 	Retrying *Retrying `json:"retrying,omitempty"`
 	// Tokens and Cost are of all models of the ended runs. Tokens is nil if they called no model, Cost
 	// if no model has a price.

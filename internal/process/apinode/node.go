@@ -56,8 +56,8 @@ type Config struct {
 	ForceAgents bool
 	// Known returns the names that the documents of the folder define. It is called concurrently.
 	Known func() agents.Names
-	// Directory returns the directory of definitions, for the list of agents. It is called concurrently.
-	// nil = there is none.
+	// Directory returns the directory of definitions, for the list of agents. It is called
+	// concurrently. nil = there is none.
 	Directory func() agentroutes.Directory
 	Origins   []string
 	// Auth authenticates callers, and Policies decides what they may do. Sessions are those of

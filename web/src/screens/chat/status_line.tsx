@@ -45,7 +45,7 @@ export function StatusLine({ thread: { connection, connectionError, interrupts, 
     );
   }
   const { stuck, retrying } = summary ?? {};
-  if (status === "running" && stuck) return <p className={styles.line} data-kind="problem">The run does not get ahead: {safeText(stuck.reason)}.</p>;
+  if (status === "running" && stuck) return <p className={styles.line} data-kind="problem">The run makes no progress: {safeText(stuck.reason)}.</p>;
   if (status === "running" && retrying) {
     return (
       <p className={styles.line} data-kind="problem">

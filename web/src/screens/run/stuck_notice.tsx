@@ -4,7 +4,7 @@ import { Time } from "../../components/time";
 import { useClient } from "../../session";
 import styles from "./run_notices.module.css";
 
-/** Why no worker gets the active run of a thread ahead; nothing if it gets ahead. */
+/** Why the active run of a thread makes no progress; nothing if it makes progress. */
 export function StuckNotice({ threadId }: { threadId: string }) {
   const client = useClient();
   const { data } = useQuery({
@@ -15,7 +15,7 @@ export function StuckNotice({ threadId }: { threadId: string }) {
   if (data?.stuck === undefined) return null;
   return (
     <p className={styles.line} data-kind="stuck" role="status">
-      The run does not get ahead: {safeText(data.stuck.reason)}. Its next task was scheduled <Time at={data.stuck.since} />.
+      The run makes no progress: {safeText(data.stuck.reason)}. Its next task was scheduled <Time at={data.stuck.since} />.
     </p>
   );
 }
