@@ -16,10 +16,12 @@ import (
 )
 
 // Temporal knows a version soon after its first worker has begun to poll: promote repeats its
-// attempts at promoteInterval, for up to promoteTimeout.
+// attempts at promoteInterval, for up to promoteTimeout. It waits up to routingTimeout until the task
+// queues have the routing.
 const (
 	promoteInterval = 200 * time.Millisecond
 	promoteTimeout  = time.Minute
+	routingTimeout  = 10 * time.Second
 )
 
 // promotion makes a worker version the current one of its deployment (Temporal's Worker
@@ -34,14 +36,25 @@ type promotion struct {
 
 // promote makes the version current unless it was current or ramping before: the restart of a
 // worker must not undo an operator's decision, such as a rollback. It blocks until Temporal has
-// applied the change, for up to promoteTimeout.
+// applied the change, for up to promoteTimeout. Task queues that get the routing late are no failure:
+// until then their new runs start on the version before.
 func (p *promotion) promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, promoteTimeout, errors.New("the promotion took too long"))
 	defer cancel()
+	var currentSince time.Time // zero = the version is not current yet
 	for {
 		done, err := p.tryPromote(ctx)
 		if done {
 			return nil
+		}
+		if errors.Is(err, errRouting) {
+			if currentSince.IsZero() {
+				currentSince = time.Now()
+			}
+			if time.Since(currentSince) > routingTimeout {
+				p.logger.WarnContext(ctx, "the version is current, and Temporal is still telling its task queues", "build", p.version.GetBuildId())
+				return nil
+			}
 		}
 		if err != nil && !isTemporary(err) {
 			return fmt.Errorf("worker: promote %s: %w", p.version.GetBuildId(), err)
@@ -53,6 +66,12 @@ func (p *promotion) promote(ctx context.Context) error {
 		}
 	}
 }
+
+// What a promotion may have to wait for.
+var (
+	errVersionUnknown = errors.New("Temporal does not know the version yet")
+	errRouting        = errors.New("not all task queues of the version have the new routing yet")
+)
 
 // tryPromote reads the state of the deployment, and changes it if necessary. It returns true if
 // nothing is left to do.
@@ -66,14 +85,14 @@ func (p *promotion) tryPromote(ctx context.Context) (bool, error) {
 	info := now.GetWorkerDeploymentInfo()
 	i := slices.IndexFunc(info.GetVersionSummaries(), func(v *summary) bool { return v.GetDeploymentVersion().GetBuildId() == p.version.GetBuildId() })
 	if i < 0 {
-		return false, nil
+		return false, errVersionUnknown
 	}
 	v := info.GetVersionSummaries()[i]
 	switch activated := v.GetFirstActivationTime() != nil || v.GetCurrentSinceTime() != nil; {
 	case !activated:
 		return false, p.set(ctx, now.GetConflictToken())
 	case info.GetRoutingConfigUpdateState() == enums.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS:
-		return false, nil // not all of its task queues have the new routing yet
+		return false, errRouting
 	case p.done:
 		p.logger.InfoContext(ctx, "the version is current and gets new runs", "build", p.version.GetBuildId())
 	default:
@@ -104,5 +123,6 @@ func isTemporary(err error) bool {
 		unavailable  *serviceerror.Unavailable
 		deadline     *serviceerror.DeadlineExceeded
 	)
-	return errors.As(err, &notFound) || errors.As(err, &precondition) || errors.As(err, &exhausted) || errors.As(err, &unavailable) || errors.As(err, &deadline)
+	return errors.Is(err, errVersionUnknown) || errors.Is(err, errRouting) ||
+		errors.As(err, &notFound) || errors.As(err, &precondition) || errors.As(err, &exhausted) || errors.As(err, &unavailable) || errors.As(err, &deadline)
 }
