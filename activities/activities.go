@@ -52,8 +52,8 @@ type Definitions interface {
 
 // Activities implements all activities of a worker. It holds dependencies and no state of its own,
 // so one value serves all runs, concurrently. Set the fields before Register and do not change them
-// afterwards. The creator owns and closes the dependencies. Log, Snapshots, Agents, Models, Tools
-// and Cancels are required; the other fields say what their zero value means.
+// afterwards. The creator owns and closes the dependencies. Log, Snapshots, Agents, Models, Tools,
+// Commands and Calls are required; the other fields say what their zero value means.
 type Activities struct {
 	// Log is the log of all runs. Snapshots computes conversations and state from the same log.
 	Log       *stream.Log
@@ -65,9 +65,11 @@ type Activities struct {
 	// Tools are the tools that this worker can call. A step that needs another tool waits for a
 	// worker that has it, for ToolGrace.
 	Tools *tools.Registry
-	// Cancels delivers the announcements of cancelled runs. They arrive before Temporal's
-	// cancellation, which waits for a heartbeat.
-	Cancels *stream.Cancels
+	// Commands receives the announcements of cancels, which arrive before Temporal's cancellation (that
+	// waits for a heartbeat), and of updates.
+	Commands *stream.Commands
+	// Calls are the model calls that this worker makes within workflow tasks. The creator stops them.
+	Calls *ModelCalls
 	// ToolGrace is how long a step is retried that lacks a tool, an agent or a task queue, since
 	// Temporal scheduled it. 0 = DefaultToolGrace.
 	ToolGrace time.Duration
@@ -111,12 +113,16 @@ type Queues interface {
 	Served(queue string) bool
 }
 
-// Presence announces attempts to other workers, by their Temporal task tokens. Implementations are
+// Presence announces the tasks of this worker to other workers, by their Temporal task tokens. Implementations are
 // safe for concurrent use.
 type Presence interface {
 	// Begin announces an attempt, and returns when the announcement is stored. The caller calls end
 	// when the attempt is over.
 	Begin(ctx context.Context, token []byte) (end func(), err error)
+	// AwaitWorkflowTask returns when the announcement of an execution's workflow task, which this
+	// process has received, is stored. isRepeated reports that Temporal has dispatched the task
+	// before.
+	AwaitWorkflowTask(ctx context.Context, runID string) (isRepeated bool, err error)
 }
 
 // RegisterTools registers the only activity of a worker with a task queue of its own: tool calls.
@@ -125,10 +131,15 @@ func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(listed(a, a.CallTool), activity.RegisterOptions{Name: runs.ActivityCallTool})
 }
 
+// RegisterModelCall registers the only activity of the task queue of a process (ModelCalls.Queue).
+func (a *Activities) RegisterModelCall(r worker.ActivityRegistry) {
+	r.RegisterActivityWithOptions(listed(a, a.CallModel), activity.RegisterOptions{Name: runs.ActivityCallModel})
+}
+
 // Register registers all activities under their names in package runs. The names are in histories
 // of Temporal, so they never change; the names of the Go methods may.
 func (a *Activities) Register(r worker.ActivityRegistry) {
-	r.RegisterActivityWithOptions(listed(a, a.CallModel), activity.RegisterOptions{Name: runs.ActivityCallModel})
+	a.RegisterModelCall(r)
 	a.RegisterTools(r)
 	r.RegisterActivityWithOptions(a.AwaitQueue, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
 	r.RegisterActivityWithOptions(a.AnnounceInterrupts, activity.RegisterOptions{Name: runs.ActivityAnnounce})
@@ -177,16 +188,25 @@ func toolPlace(in runs.ToolCall) stream.Place {
 	return p
 }
 
-// beginCancellable is beginAttempt for work that a cancel of the run ends: the returned context
-// ends with stream.ErrCancelled. A compensating step is not ended, because a cancel of the run is
-// what it may compensate for. The caller calls leave.
+// beginCancellable is beginAttempt for work that a cancel of the run ends (see cancellable). The
+// caller calls leave.
 func (a *Activities) beginCancellable(ctx context.Context, s runs.Step) (_ context.Context, leave func(), err error) {
 	ctx, end, err := a.beginAttempt(ctx)
-	if err != nil || s.Compensates {
+	if err != nil {
 		return ctx, end, err
 	}
-	ctx, release := a.Cancels.Context(ctx, runOf(s.Run))
+	ctx, release := a.cancellable(ctx, s)
 	return ctx, func() { release(); end() }, nil
+}
+
+// cancellable returns a child of ctx that ends with stream.ErrCancelled when the step's run is
+// cancelled. A compensating step is not ended, because a cancel of the run is what it may
+// compensate for. The caller calls release.
+func (a *Activities) cancellable(ctx context.Context, s runs.Step) (_ context.Context, release context.CancelFunc) {
+	if s.Compensates {
+		return ctx, func() {}
+	}
+	return a.Commands.Context(ctx, runOf(s.Run))
 }
 
 // cancelRequested reports whether the log has a request to cancel the step's run. Unlike the

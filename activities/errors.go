@@ -136,11 +136,12 @@ func ownFault(ctx context.Context, err error) bool {
 }
 
 // failuresBefore returns how often earlier attempts of the step have failed by themselves. Attempts
-// pass the number on as the detail of their heartbeats, because Temporal counts all attempts alike.
-// A heartbeat that got lost loses a failure, which allows one attempt more.
-func failuresBefore(ctx context.Context) (n int) {
+// of one activity pass the number on as the detail of their heartbeats, because Temporal counts all
+// attempts alike. A heartbeat that got lost loses a failure, which allows one attempt more.
+func failuresBefore(ctx context.Context) int {
+	n := earlierAttempts(ctx).Failures
 	if activity.HasHeartbeatDetails(ctx) {
-		_ = activity.GetHeartbeatDetails(ctx, &n) // without details it is 0
+		_ = activity.GetHeartbeatDetails(ctx, &n) // without details it stays
 	}
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/activities/narration"
@@ -28,14 +29,25 @@ import (
 // answer has the IDs of the message and its tool calls, the approvals that the calls need, and the
 // usage, but no content. A cancelled call is an answer with OutcomeCancelled. The provider's errors
 // are retried as modelCallError decides.
+//
+// As a local activity it makes the call within the workflow task (model_calls.go). As an activity it
+// awaits the call that has left such a task, if this process has it.
 func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer runs.ModelAnswer, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer recoverPanic(ctx, &err)
-	work, leave, err := a.beginCancellable(ctx, in.Step)
+	if activity.GetInfo(ctx).IsLocalActivity {
+		return a.callWithinTask(ctx, in)
+	}
+	work, leave, err := a.beginAttempt(ctx)
 	if err != nil {
 		return answer, activityError(ctx, err)
 	}
 	defer leave()
+	if call := a.Calls.claim(keyOf(in.Step)); call != nil {
+		return a.Calls.await(work, call)
+	}
+	work, release := a.cancellable(work, in.Step)
+	defer release()
 	answer, err = a.callModel(work, in)
 	return answer, activityError(ctx, err)
 }
@@ -45,11 +57,7 @@ func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer r
 // the next attempt finds the done record and counts.
 func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
 	place := agentPlace(in.Step, in.ID)
-	var err error
-	if place.After, err = a.openModelStep(ctx, place, in); err != nil {
-		return runs.ModelAnswer{}, err
-	}
-	attempt, done, err := a.Log.Begin(ctx, place)
+	attempt, done, err := a.beginModelCall(ctx, &place, in)
 	if err != nil {
 		return runs.ModelAnswer{}, err
 	}
@@ -94,6 +102,24 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 		return answer, err
 	}
 	return answer, a.countAnswer(ctx, in, answer)
+}
+
+// beginModelCall opens the step, which sets place.After, and takes the lane (see Log.Begin). If later
+// steps have followed, it returns the step's done record: a workflow task with this step and its
+// successors was lost after they had written, and Temporal repeats it.
+func (a *Activities) beginModelCall(ctx context.Context, place *stream.Place, in runs.ModelCall) (attempt *stream.Attempt, done *stream.Record, err error) {
+	unopened := *place
+	if place.After, err = a.openModelStep(ctx, unopened, in); err == nil {
+		attempt, done, err = a.Log.Begin(ctx, *place)
+	}
+	if !errors.Is(err, stream.ErrOver) {
+		return attempt, done, err
+	}
+	done, doneErr := a.Log.Done(ctx, unopened)
+	if done != nil || doneErr != nil {
+		return nil, done, doneErr
+	}
+	return nil, nil, err
 }
 
 // openModelStep writes the lifecycle events before the call: of the run if this is its first step

@@ -139,7 +139,7 @@ func modelCallError(ctx context.Context, e *llm.Error, modelErr *modelError, isL
 	if e.Hint != "" {
 		fmt.Fprintf(&message, "; %s", e.Hint)
 	}
-	if n := activity.GetInfo(ctx).Attempt; n > 1 {
+	if n := attemptOf(ctx); n > 1 {
 		fmt.Fprintf(&message, " (attempt %d)", n)
 	}
 	options := temporal.ApplicationErrorOptions{

@@ -36,7 +36,7 @@ func TestCallWithCompensationIsNotCancelled(t *testing.T) {
 			j := &callJournal{}
 			var f *fixture
 			pay := tools.Func("pay", "pays", func(ctx context.Context, _ struct{}) (string, error) {
-				cut, release := f.acts.Cancels.Context(context.WithoutCancel(ctx), run)
+				cut, release := f.acts.Commands.Context(context.WithoutCancel(ctx), run)
 				defer release()
 				_, err := f.log.RequestCancel(context.WithoutCancel(ctx), run, stream.Cancel{})
 				if err = errors.Join(err, f.log.AnnounceCancel(run)); err != nil {

@@ -24,7 +24,8 @@ const errorUnreported = "the attempt ended without a report: its worker stopped,
 // listed returns an activity that lists its run as retrying while it is retried.
 func listed[In interface{ Base() runs.Step }, Out any](a *Activities, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
-		s, attempt := in.Base(), int(activity.GetInfo(ctx).Attempt)
+		s := in.Base()
+		attempt := s.Earlier.Count + int(activity.GetInfo(ctx).Attempt)
 		if attempt > 1 {
 			a.listEarlierAttempt(ctx, s, attempt-1)
 		}

@@ -17,14 +17,30 @@ import (
 func inRun(ctx context.Context, r runs.Ref, agent, revision string) context.Context {
 	labels := telemetry.Run{Tenant: r.Tenant, Thread: r.Thread, ID: r.ID, Agent: agent, Revision: revision}
 	if activity.IsActivity(ctx) {
-		labels.Attempt = int(activity.GetInfo(ctx).Attempt)
+		labels.Attempt = attemptOf(ctx)
 	}
 	return telemetry.WithRun(ctx, labels)
 }
 
-// inStep is inRun for the run and the agent of a step.
+// inStep is inRun for the run and the agent of a step. The context also has the step's attempts in
+// other activities.
 func inStep(ctx context.Context, s runs.Step) context.Context {
+	ctx = context.WithValue(ctx, earlierKey{}, s.Earlier)
 	return inRun(ctx, s.Run, s.Agent, s.Revision)
+}
+
+// earlierKey is the key of the runs.EarlierAttempts in a context of inStep.
+type earlierKey struct{}
+
+// earlierAttempts returns the attempts of the context's step in other activities.
+func earlierAttempts(ctx context.Context) runs.EarlierAttempts {
+	earlier, _ := ctx.Value(earlierKey{}).(runs.EarlierAttempts)
+	return earlier
+}
+
+// attemptOf returns the number of the attempt of the context's step, from 1.
+func attemptOf(ctx context.Context) int {
+	return earlierAttempts(ctx).Count + int(activity.GetInfo(ctx).Attempt)
 }
 
 // logger returns the activity's logger with the attributes of inRun.

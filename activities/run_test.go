@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/activities"
@@ -88,11 +86,11 @@ func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 	t.Helper()
 	f := &fixture{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
 	f.follower = streamtest.Follow(t, f.log)
-	cancels, err := f.log.ListenCancels()
+	commands, err := f.log.ListenCommands()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cancels.Stop() })
+	t.Cleanup(func() { _ = commands.Stop() })
 	registry, err := tools.NewRegistry(available...)
 	if err != nil {
 		t.Fatal(err)
@@ -115,17 +113,13 @@ func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 			}
 		}
 	})
-	f.env = temporaltest.NewEnvironment(slog.NewJSONHandler(&f.logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	f.history.DataConverter = runs.DataConverter()
+	f.env = temporaltest.NewEnvironment(slog.NewJSONHandler(&f.logged, &slog.HandlerOptions{Level: slog.LevelWarn}), &errorRecorder{history: &f.history})
 	f.env.SetDataConverter(&f.history)
-	f.env.SetOnActivityCompletedListener(func(_ *activity.Info, _ converter.EncodedValue, err error) {
-		if err != nil {
-			f.history.record(err.Error())
-		}
-	})
 	workflows.Register(f.env, nil)
 	f.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
-	f.acts = &activities.Activities{Log: f.log, Snapshots: snapshot.NewStore(f.log), Models: map[string]llm.Model{"test": model}, Tools: registry, Cancels: cancels, Agents: f}
+	f.acts = &activities.Activities{Log: f.log, Snapshots: snapshot.NewStore(f.log), Models: map[string]llm.Model{"test": model}, Tools: registry, Commands: commands, Calls: activities.NewModelCalls("process"), Agents: f}
+	t.Cleanup(f.acts.Calls.Stop)
 	f.acts.Register(f.env)
 	return f
 }

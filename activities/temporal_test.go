@@ -2,12 +2,14 @@ package activities_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 )
@@ -72,4 +74,31 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// errorRecorder records the errors of all activities, also of local ones, which the listeners of the
+// test environment do not get.
+type errorRecorder struct {
+	interceptor.WorkerInterceptorBase
+	history *history
+}
+
+// InterceptActivity implements [interceptor.WorkerInterceptor].
+func (r *errorRecorder) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &recordingInbound{interceptor.ActivityInboundInterceptorBase{Next: next}, r.history}
+}
+
+// recordingInbound is the errorRecorder of one activity.
+type recordingInbound struct {
+	interceptor.ActivityInboundInterceptorBase
+	history *history
+}
+
+// ExecuteActivity implements [interceptor.ActivityInboundInterceptor].
+func (r *recordingInbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	answer, err := r.Next.ExecuteActivity(ctx, in)
+	if err != nil {
+		r.history.record(err.Error())
+	}
+	return answer, err
 }

@@ -120,7 +120,7 @@ const CustomToolUnavailable = "perdure.toolUnavailable"
 func (a *Activities) reportLacking(ctx context.Context, attempt *stream.Attempt, err error) error {
 	lacking, ok := errors.AsType[*lackingError](err)
 	info := activity.GetInfo(ctx)
-	if !ok || info.Attempt > 1 {
+	if !ok || attemptOf(ctx) > 1 {
 		return err
 	}
 	until := info.ScheduledTime.Add(a.toolGrace()).UTC()

@@ -24,6 +24,9 @@ type ModelAnswer struct {
 	// Exceeded means that the model was not called, because approvers have to decide about this
 	// limit first. All other members but Seq are zero then.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
+	// ContinuesOn means that the call has left its workflow task: an activity on this task queue has
+	// the answer. All other members are zero then.
+	ContinuesOn string `json:"continuesOn,omitempty"`
 }
 
 // Count returns how many calls the answer makes.

@@ -1,8 +1,14 @@
 package runs
 
+import "time"
+
 // TaskQueue is the task queue of all workflows and of most activities. Activities on the workflow's
 // own queue start eagerly, without a round trip.
 const TaskQueue = "perdure"
+
+// WorkflowTaskTimeout is after how long Temporal gives the workflow task of a dead worker to another
+// one. It is the last resort: workers that notice the death of another one report its tasks sooner.
+const WorkflowTaskTimeout = 3 * time.Second
 
 // The names of workflows, activities, updates and signals in Temporal. They are in histories: from
 // 0.1.0 on they do not change.

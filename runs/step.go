@@ -23,6 +23,15 @@ type Step struct {
 	PipelineStep *StepRef `json:"place,omitempty"`
 	// Compensates tells that the step undoes another one: a cancel of the run does not stop it.
 	Compensates bool `json:"compensates,omitempty"`
+	// Earlier are the attempts of the step in other activities.
+	Earlier EarlierAttempts `json:"earlier,omitzero"`
+}
+
+// EarlierAttempts counts the attempts of a step that were made before its present activity was
+// scheduled, and how many of them failed by themselves. Temporal counts those of one activity.
+type EarlierAttempts struct {
+	Count    int `json:"count"`
+	Failures int `json:"failures,omitempty"`
 }
 
 // Base returns the step, of every input that embeds one.

@@ -2,23 +2,44 @@ package stream
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
 
-// A cancel reaches the worker in three ways: a record on the run's control lane, so that it is not
-// lost (proposal.go); Temporal's cancellation, which decides; and a core NATS message, which
-// arrives within a millisecond and stops the model call. This file has the third.
+// A command to a run is durable in the log or in Temporal. Core NATS messages announce it to the
+// workers, and arrive within a millisecond: a cancel stops the model call, and an update has a
+// model call leave the workflow task that the update waits for. Workers also ask each other for
+// model calls in progress. All these messages are best effort.
 
-// cancelSubject returns the subject of a run's cancel messages. It is not a subject of the stream.
+// commandSubjects returns the subject of all announcements of this log. It is not a subject of the
+// stream.
+func (l *Log) commandSubjects() string { return l.prefix + "-command.>" }
+
+// cancelSubject returns the subject that announces cancels of a run.
 func (l *Log) cancelSubject(r Run) string {
-	return l.prefix + "-cancel." + Token(r.Tenant) + "." + Token(r.Thread.ID) + "." + Token(r.ID)
+	return l.prefix + "-command.cancel." + Token(r.Tenant) + "." + Token(r.Thread.ID) + "." + Token(r.ID)
 }
 
-// AnnounceCancel sends the cancel message of a run to all workers. It is best effort: a worker that
-// is not connected learns of the cancel by Temporal.
+// updateSubject returns the subject that announces updates of a thread's workflow.
+func (l *Log) updateSubject(t Thread) string {
+	return l.prefix + "-command.update." + Token(t.Tenant) + "." + Token(t.ID)
+}
+
+// askSubject returns the subject of the questions of workers.
+func (l *Log) askSubject() string { return l.prefix + "-command.ask" }
+
+// answerSubject returns the subject of the answers to a question with a name.
+func (l *Log) answerSubject(name string) string { return l.prefix + "-command.answer." + name }
+
+// AnnounceCancel announces to all workers that a run is cancelled. A worker that misses it learns of
+// the cancel by Temporal.
 func (l *Log) AnnounceCancel(r Run) error {
 	if err := l.nc.Publish(l.cancelSubject(r), nil); err != nil {
 		return fmt.Errorf("stream: announce cancel: %w", err)
@@ -26,69 +47,127 @@ func (l *Log) AnnounceCancel(r Run) error {
 	return nil
 }
 
-// Cancels ends the contexts of a worker's activities when their run is cancelled. A worker has one.
-// It is safe for concurrent use; the caller calls Stop.
-type Cancels struct {
+// AnnounceUpdate announces to all workers that an update waits for a task of the thread's workflow.
+func (l *Log) AnnounceUpdate(t Thread) error {
+	if err := l.nc.Publish(l.updateSubject(t), nil); err != nil {
+		return fmt.Errorf("stream: announce update: %w", err)
+	}
+	return nil
+}
+
+// Commands receives the announcements of commands for a worker's activities. A worker has one. It
+// is safe for concurrent use; the caller calls Stop.
+type Commands struct {
 	log *Log
 	sub *nats.Subscription
 
-	mu      sync.Mutex
-	lastID  int                                        // ID of the last registered context
-	cancels map[string]map[int]context.CancelCauseFunc // by subject, then by ID
+	mu        sync.Mutex
+	lastID    int                                // ID of the last registered receiver
+	receivers map[string]map[int]func(*nats.Msg) // by subject, then by ID; they do not block
 }
 
 // ErrCancelled is the cause of a context whose run is cancelled.
 var ErrCancelled = fmt.Errorf("stream: the run is cancelled: %w", context.Canceled)
 
-// ListenCancels subscribes to the cancel messages of all runs. The caller calls Stop.
-func (l *Log) ListenCancels() (*Cancels, error) {
-	c := &Cancels{log: l, cancels: map[string]map[int]context.CancelCauseFunc{}}
-	sub, err := l.nc.Subscribe(l.prefix+"-cancel.>", func(m *nats.Msg) { c.cancel(m.Subject) })
+// ListenCommands subscribes to the commands for all runs. The caller calls Stop.
+func (l *Log) ListenCommands() (*Commands, error) {
+	c := &Commands{log: l, receivers: map[string]map[int]func(*nats.Msg){}}
+	sub, err := l.nc.Subscribe(l.commandSubjects(), func(m *nats.Msg) { c.deliver(m) })
 	if err != nil {
-		return nil, fmt.Errorf("stream: listen for cancels: %w", err)
+		return nil, fmt.Errorf("stream: listen for commands: %w", err)
 	}
 	c.sub = sub
 	return c, nil
 }
 
-// Stop ends the subscription. Contexts stay as they are.
-func (c *Cancels) Stop() error { return c.sub.Unsubscribe() }
+// Stop ends the subscription. Contexts and channels stay as they are.
+func (c *Commands) Stop() error { return c.sub.Unsubscribe() }
 
 // Context returns a child of ctx that ends with the cause ErrCancelled when the run is cancelled.
 // The caller calls the returned function when the work is done. A cancel from before the call is
 // not noticed (see Log.CancelRequested).
-func (c *Cancels) Context(ctx context.Context, r Run) (context.Context, context.CancelFunc) {
+func (c *Commands) Context(ctx context.Context, r Run) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	subject := c.log.cancelSubject(r)
+	remove := c.add(c.log.cancelSubject(r), func(*nats.Msg) { cancel(ErrCancelled) })
+	return ctx, func() {
+		cancel(nil)
+		remove()
+	}
+}
+
+// Updates returns a channel that is closed when an update of the thread's workflow is announced.
+// The caller calls the returned function when it waits no longer. Announcements from before the call
+// are not noticed; those of a waiting update are repeated.
+func (c *Commands) Updates(t Thread) (<-chan struct{}, func()) {
+	updated := make(chan struct{})
+	announced := sync.OnceFunc(func() { close(updated) })
+	return updated, c.add(c.log.updateSubject(t), func(*nats.Msg) { announced() })
+}
+
+// askTimeout bounds how long Ask waits for an answer. All workers get the question, and most have
+// nothing to answer.
+const askTimeout = 200 * time.Millisecond
+
+// Ask asks all workers a question, and returns the first answer; nil = none has answered within
+// askTimeout, or ctx has ended.
+func (c *Commands) Ask(ctx context.Context, question []byte) []byte {
+	name := strings.ToLower(rand.Text())
+	answers := make(chan []byte, 1)
+	defer c.add(c.log.answerSubject(name), func(m *nats.Msg) {
+		select {
+		case answers <- m.Data:
+		default: // another worker has answered
+		}
+	})()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if err := c.log.nc.PublishMsg(&nats.Msg{Subject: c.log.askSubject(), Header: nats.Header{header: {name}}, Data: question}); err != nil {
+		return nil
+	}
+	select {
+	case answer := <-answers:
+		return answer
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Answer has find answer the questions of workers, also those of this one, until the returned
+// function is called. find must not block; nil = it has no answer.
+func (c *Commands) Answer(find func(question []byte) []byte) (stop func()) {
+	return c.add(c.log.askSubject(), func(m *nats.Msg) {
+		if answer := find(m.Data); answer != nil {
+			_ = c.log.nc.Publish(c.log.answerSubject(m.Header.Get(header)), answer)
+		}
+	})
+}
+
+// add registers a receiver, and returns the function that removes it.
+func (c *Commands) add(subject string, receive func(*nats.Msg)) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastID++
 	id := c.lastID
-	if c.cancels[subject] == nil {
-		c.cancels[subject] = map[int]context.CancelCauseFunc{}
+	if c.receivers[subject] == nil {
+		c.receivers[subject] = map[int]func(*nats.Msg){}
 	}
-	c.cancels[subject][id] = cancel
-	return ctx, func() {
-		cancel(nil)
-		c.remove(subject, id)
-	}
-}
-
-// remove forgets a context.
-func (c *Cancels) remove(subject string, id int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.cancels[subject], id)
-	if len(c.cancels[subject]) == 0 {
-		delete(c.cancels, subject)
+	c.receivers[subject][id] = receive
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.receivers[subject], id)
+		if len(c.receivers[subject]) == 0 {
+			delete(c.receivers, subject)
+		}
 	}
 }
 
-// cancel ends all contexts with this subject.
-func (c *Cancels) cancel(subject string) {
+// deliver gives a message to all receivers of its subject.
+func (c *Commands) deliver(m *nats.Msg) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, cancel := range c.cancels[subject] {
-		cancel(ErrCancelled)
+	receivers := slices.Collect(maps.Values(c.receivers[m.Subject]))
+	c.mu.Unlock()
+	for _, receive := range receivers {
+		receive(m)
 	}
 }

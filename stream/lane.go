@@ -120,6 +120,27 @@ func (l *Log) Begin(ctx context.Context, p Place) (a *Attempt, done *Record, err
 	}
 }
 
+// Done returns the done record of a step that an attempt of the execution has finished, although
+// later steps may have written to the lane; nil = there is none. Unlike Begin it reads the lane from
+// Place.After on, so it is for a step that is repeated with its successors: Temporal repeats the
+// workflow task that executed them.
+func (l *Log) Done(ctx context.Context, p Place) (*Record, error) {
+	subject := l.LaneSubject(p.Run, p.Lane)
+	last, err := l.lastOfLane(ctx, subject)
+	if err != nil || last == nil {
+		return nil, err
+	}
+	for r, err := range l.Records(ctx, subject, p.After+1, last.Seq) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Kind == KindDone && r.Step == p.Step && r.writtenFor(p.Execution) {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
 // OpenAfterFailure prepares a lane for the step p. The step failed has ended for good: none of its
 // attempts is in progress. It returns Place.After for p.
 //

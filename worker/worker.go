@@ -27,6 +27,7 @@ import (
 	"syscall"
 
 	"go.temporal.io/sdk/worker"
+	"google.golang.org/grpc"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
@@ -42,6 +43,7 @@ import (
 	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/internal/workers/models"
+	"github.com/perdure/perdure/internal/workers/presence"
 	"github.com/perdure/perdure/internal/workers/toolset"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -158,6 +160,8 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	// All processes use this converter, which refuses payloads that are too large for a history.
 	cfg.Temporal.DataConverter = runs.DataConverter()
 	cfg.Temporal.Identity = identity()
+	tasks := presence.NewTasks()
+	cfg.Temporal.ConnectionOptions.DialOptions = append(cfg.Temporal.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(tasks.Intercept))
 	tel.Instrument(&cfg.Temporal)
 	metrics, err := metricserver.Start(ctx, cfg.MetricsAddr, tel.Metrics(), logger)
 	if err != nil {
@@ -183,6 +187,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Temporal:      connections.Temporal,
 		Namespace:     connections.Namespace,
 		Identity:      cfg.Temporal.Identity,
+		Tasks:         tasks,
 		Models:        models.FromEnv(options),
 		ModelNames:    options.Names,
 		Tools:         set.Registry(),

@@ -39,6 +39,7 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 	// written.
 	t.setInterruptsAfterEnd(runCtx, t.chooseInterruptsAfterEnd(end))
 	result, err := t.finish(runCtx, end)
+	t.awaitTitleStart(ctx)
 	if err == nil && t.interruptsAfterEnd() != nil && result.Outcome == end.outcome {
 		t.interruptsAfterEnd().AnnouncedBy = result.Seq
 		if t.cancelNext {

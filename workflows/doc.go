@@ -11,7 +11,7 @@
 //   - State: thread (phase, queue, notifications) and its run (log positions, budget, steering, interrupts, pipeline).
 //   - Updates: submit, steer, pause, resume, decide. Signals: cancel, tool_result; interrupt from children.
 //   - Activities: model.call, tool.call, pipeline.advance, interrupt.announce, interrupt.notify, limit.interrupt,
-//     tool.result, queue.await, run.finish.
+//     tool.result, queue.await, run.finish. The first attempts of model.call and run.finish are local activities.
 //   - Ends when its AG-UI run has ended and neither interrupts nor queued inputs are left.
 //   - Continues as new as agent.run between turns when the history grows long or a newer worker version is current, and with
 //     the next queued run or the run that continues with decisions; as thread.parked when it waits long.
@@ -52,7 +52,7 @@
 // # How an agent.run goes
 //
 //	model ──► tools ──► model ──► … ──► finish
-//	  │         │ one activity per call, in parallel
+//	  │         │ one activity per call, in parallel. A model call begins within the workflow task
 //	  └─ ends with a message, with interrupts, or cancelled
 //
 // Lifecycle events such as STEP_FINISHED are written by the next activity: no activity writes an
@@ -72,7 +72,8 @@
 // held.go within a turn, parked.go in thread.parked. continue.go has what one execution hands to
 // the next.
 //
-// run.go and turn.go are the loop of turns, tool_calls.go the tool calls of a turn.
+// run.go and turn.go are the loop of turns, model_call.go the model call of a turn, tool_calls.go its
+// tool calls.
 // pipeline_executor.go and advance.go execute pipelines, branches.go their branches. child.go,
 // children.go and child_interrupt.go are subagents and branches: how they run, and how their
 // interrupts reach the thread. program.go is the API for agents that are Go programs.

@@ -77,6 +77,8 @@ type threadControl interface {
 	// detachNotifications starts child workflows for the pending notifications about resolved
 	// interrupts, so that this execution need not carry them on.
 	detachNotifications(ctx workflow.Context)
+	// isNotifying reports whether a notification is being sent, or is to be sent next.
+	isNotifying() bool
 	// queued returns the inputs that wait for the thread, oldest first.
 	queued() []runs.Input
 	// isEnding reports whether the run's terminal record is written, or about to be.

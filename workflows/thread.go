@@ -33,6 +33,7 @@ type thread struct {
 	cancelRun  workflow.CancelFunc // ends the context of the run's turns
 	results    results
 	notifier   notifier
+	title      workflow.Future // the start of thread.title; nil = this execution starts none
 }
 
 // newThread returns the thread of in's run, which it begins or continues. cancel ends ctx, the
@@ -89,6 +90,8 @@ func (t *thread) chooseInterruptsAfterEnd(end ending) *runs.Interrupts {
 func (t *thread) detachNotifications(ctx workflow.Context) {
 	t.notifier.detach(ctx, t.run.interrupts.notifiable())
 }
+
+func (t *thread) isNotifying() bool { return t.notifier.next() != nil }
 
 func (t *thread) queued() []runs.Input { return t.queue }
 

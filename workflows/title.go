@@ -34,7 +34,15 @@ func (t *thread) startTitle(ctx workflow.Context) {
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         "title of the thread",
 	})
-	workflow.ExecuteChildWorkflow(ctx, runs.TypeTitle, runs.TitleInput{Step: t.run.ownStep("title"), Input: t.run.in.Input})
+	t.title = workflow.ExecuteChildWorkflow(ctx, runs.TypeTitle, runs.TitleInput{Step: t.run.ownStep("title"), Input: t.run.in.Input}).GetChildWorkflowExecution()
+}
+
+// awaitTitleStart blocks until thread.title has started: Temporal does not start the child of a
+// closed execution. A start that fails is ignored, like a title that cannot be written.
+func (t *thread) awaitTitleStart(ctx workflow.Context) {
+	if t.title != nil {
+		_ = t.title.Get(ctx, nil)
+	}
 }
 
 // WriteTitle is thread.title.v1: it has a model write the title of a thread (title.write). It never

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/runs"
@@ -92,7 +90,7 @@ const (
 	stepTools = "tools"
 )
 
-// callModel schedules model.call for the current turn. The first activity of a run carries the
+// callModel makes the model call of the current turn. The first activity of a run carries the
 // beginning, or the call that a subagent works for. Later model calls carry the steering that no
 // model call has received. It counts usage of earlier attempts (OtherUsage), but not answer.Usage.
 func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
@@ -104,9 +102,7 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	} else {
 		call.Steered = r.control.steering.TakePending()
 	}
-	var answer runs.ModelAnswer
-	ctx = workflow.WithActivityOptions(ctx, r.options(ctx, fmt.Sprintf("turn %d", r.turn)))
-	err := workflow.ExecuteActivity(ctx, runs.ActivityCallModel, call).Get(ctx, &answer)
+	answer, err := r.executeModelCall(ctx, call)
 	if err != nil {
 		r.noteFailedStep(call.Step, call.Steered)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
 )
 
 // phase is a point in the course of a run.
@@ -22,6 +23,9 @@ type phase struct {
 	// hit it.
 	next func(kit.Record) bool
 	tool string // "" = observe
+	// leaves is set for the phase in which the model call has left its workflow task. In the other
+	// phases it has just begun.
+	leaves bool
 }
 
 // Phases in the order of a run.
@@ -30,6 +34,7 @@ const (
 	phaseAsked     = "model asked"
 	phaseFirst     = "first token"
 	phaseReasoning = "reasoning"
+	phaseLeft      = "after its task"
 	phaseArguments = "arguments"
 	phaseTool      = "tool runs"
 	phaseCharge    = "unsafe tool runs"
@@ -46,6 +51,7 @@ var phases = []phase{
 	{name: phaseAsked, turn: 1, at: kit.BeforeFirstChunk},
 	{name: phaseFirst, turn: 1, at: 0, shown: saysWord("REASONING_MESSAGE_CONTENT", "1.1.0")},
 	{name: phaseReasoning, turn: 1, at: 2, shown: saysWord("REASONING_MESSAGE_CONTENT", "1.1.2")},
+	{name: phaseLeft, turn: 1, at: 3, shown: saysWord("REASONING_MESSAGE_CONTENT", "1.1.3"), leaves: true},
 	{name: phaseArguments, turn: 1, at: kit.ChunksPerKind + 2, shown: saysWord("TOOL_CALL_ARGS", "1.1.1")},
 	{name: phaseTool, turn: kit.TurnTool, at: kit.BeforeFirstChunk, shown: kit.OfType("TOOL_CALL_END")},
 	{name: phaseCharge, turn: kit.TurnTool, at: kit.BeforeFirstChunk, shown: kit.OfType("TOOL_CALL_END"), tool: "charge"},
@@ -112,10 +118,13 @@ func (r *observedRun) start() error {
 	}
 	select {
 	case <-r.script.Paused:
-		return nil
 	case <-r.reader.Ctx.Done():
 		return fmt.Errorf("%s: the script does not pause: %w", r.phase.name, r.reader.Ctx.Err())
 	}
+	if !r.phase.leaves {
+		return nil
+	}
+	return kit.AwaitActivity(r.reader.Ctx, r.reader.Endpoint, r.reader.In, runs.ActivityCallModel)
 }
 
 // finish lets the run continue and reads it to its end.

@@ -140,9 +140,8 @@ func killAPI(t *testing.T, c *kit.Cluster) {
 // TestRollingTerminate: SIGTERM ends a busy API and a busy worker soon and cleanly. Their work ends
 // there or continues on other nodes, which also take new runs.
 func TestRollingTerminate(t *testing.T) {
-	// Not parallel: the test measures time. It usually takes a second or two. In rare cases a
-	// workflow task is lost with the worker and starts again after its timeout of five seconds.
-	terminateNodes(t, kit.SetupCluster(t), 2*takeover)
+	// Not parallel: the test measures time. It usually takes a second or two.
+	terminateNodes(t, kit.SetupCluster(t), takeover)
 }
 
 // terminateNodes terminates an API process and a worker.

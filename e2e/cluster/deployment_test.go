@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 
@@ -84,12 +85,16 @@ func (d *deployment) startRun(t *testing.T, turn int) *deployedRun {
 	return r
 }
 
-// trace returns for each execution of a run the versions of its workflow tasks, and the workers of
-// its activities.
+// trace waits for the workflow of a run to close. It returns for each of its executions the versions of
+// its workflow tasks, and the workers of these and of its activities.
 func (d *deployment) trace(t *testing.T, in kit.Input) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 	defer cancel()
+	// The log has the end of the run before Temporal has that of the workflow.
+	if err := d.temporal.GetWorkflow(ctx, "thread/default/"+in.ThreadID, "").Get(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
 	var trace []string
 	for execution := ""; ; {
 		history, err := kit.FetchHistory(ctx, d.temporal, "thread/default/"+in.ThreadID, execution)
@@ -116,6 +121,7 @@ func (d *deployment) traceOne(h *historypb.History) string {
 	for _, e := range h.GetEvents() {
 		if a := e.GetWorkflowTaskCompletedEventAttributes(); a != nil {
 			note(&builds, a.GetDeploymentVersion().GetBuildId())
+			note(&workers, d.workerOf(a.GetIdentity()))
 		}
 		if a := e.GetActivityTaskStartedEventAttributes(); a != nil {
 			note(&workers, d.workerOf(a.GetIdentity()))
@@ -134,7 +140,7 @@ func (d *deployment) workerOf(identity string) string {
 	return d.workers[parts[len(parts)-2]]
 }
 
-// awaitStranded waits until a run's attempt is lost and no worker takes the next one.
+// awaitStranded waits until a run's worker is lost and no worker takes the workflow task that follows.
 func (d *deployment) awaitStranded(t *testing.T, in kit.Input) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
@@ -144,8 +150,8 @@ func (d *deployment) awaitStranded(t *testing.T, in kit.Input) {
 		if err != nil {
 			t.Fatal(errors.Join(err, context.Cause(ctx)))
 		}
-		pending := now.GetPendingActivities()
-		if len(pending) == 1 && pending[0].GetAttempt() > 1 && pending[0].GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED {
+		pending := now.GetPendingWorkflowTask()
+		if pending.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && time.Since(pending.GetScheduledTime().AsTime()) > time.Second {
 			return
 		}
 	}

@@ -27,7 +27,7 @@ func TestLargeCluster(t *testing.T) {
 		{"ReadElsewhere", func(t *testing.T) { readElsewhere(t, c) }},
 		{"WorkerKill", func(t *testing.T) { killWorkers(t, c) }},
 		{"APIKill", func(t *testing.T) { killAPI(t, c) }},
-		{"Terminate", func(t *testing.T) { terminateNodes(t, c, 2*takeover) }},
+		{"Terminate", func(t *testing.T) { terminateNodes(t, c, takeover) }},
 		{"CancelElsewhere", func(t *testing.T) { cancelElsewhere(t, c) }},
 		{"LogNodeKill", func(t *testing.T) { killLogNodes(t, c, log) }},
 		{"LeaderStepDown", func(t *testing.T) { stepDown(t, c) }},

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -323,4 +324,19 @@ func (p *Endpoint) Histories(t *testing.T, in Input) []*historypb.History {
 			return all
 		}
 	}
+}
+
+// ActivityOf returns the type of the activity that an event schedules, or of the local activity whose
+// end it records; "" = neither.
+func ActivityOf(t *testing.T, e *historypb.HistoryEvent) string {
+	t.Helper()
+	marker := e.GetMarkerRecordedEventAttributes()
+	if marker.GetMarkerName() != "LocalActivity" {
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
+	}
+	var local struct{ ActivityType string }
+	if err := json.Unmarshal(marker.GetDetails()["data"].GetPayloads()[0].GetData(), &local); err != nil {
+		t.Fatalf("marker of event %d: %v", e.GetEventId(), err)
+	}
+	return local.ActivityType
 }

@@ -101,6 +101,26 @@ func (p *Process) Stop() error {
 	return nil
 }
 
+// Freeze stops the process with SIGSTOP: connections stay open, and requests get no response.
+func (p *Process) Freeze(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+}
+
+// Thaw continues a frozen process.
+func (p *Process) Thaw(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGCONT)
+}
+
+// signal sends a signal to the process.
+func (p *Process) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := p.Cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // running reports whether the process runs.
 func (p *Process) running() bool {
 	select {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -30,26 +29,6 @@ type Server struct {
 func (s *Server) Start(t *testing.T) {
 	t.Helper()
 	s.Process = s.launch(t)
-}
-
-// Freeze stops the process with SIGSTOP: connections stay open, and requests get no response.
-func (s *Server) Freeze(t *testing.T) {
-	t.Helper()
-	s.signal(t, syscall.SIGSTOP)
-}
-
-// Thaw continues a frozen process.
-func (s *Server) Thaw(t *testing.T) {
-	t.Helper()
-	s.signal(t, syscall.SIGCONT)
-}
-
-// signal sends a signal to the server.
-func (s *Server) signal(t *testing.T, sig syscall.Signal) {
-	t.Helper()
-	if err := s.Cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // natsPasswords are the passwords of the users in the deployed configuration of NATS.

@@ -1,11 +1,15 @@
 package kit
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"testing"
+
+	"go.temporal.io/api/enums/v1"
 )
 
 // StateOf returns a thread's state.
@@ -75,6 +79,26 @@ func AwaitWorkflowType(t *testing.T, p *Endpoint, in Input, workflowType string)
 		}
 		if now.GetWorkflowExecutionInfo().GetType().GetName() == workflowType {
 			return
+		}
+	}
+}
+
+// AwaitActivity waits until the thread's workflow has an activity of a type that has started.
+func AwaitActivity(ctx context.Context, p *Endpoint, in Input, activityType string) error {
+	c, err := p.DialTemporal(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		now, err := c.DescribeWorkflowExecution(ctx, "thread/default/"+in.ThreadID, "")
+		if err != nil {
+			return fmt.Errorf("waiting for %s: %w", activityType, err)
+		}
+		for _, a := range now.GetPendingActivities() {
+			if a.GetActivityType().GetName() == activityType && a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED {
+				return nil
+			}
 		}
 	}
 }

@@ -100,7 +100,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestRunContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Again and again."))
-	const turns = 400
+	const turns = 640
 	fixtures := make([]kit.Fixture, turns)
 	for i := range fixtures {
 		fixtures[i].Response.ToolCalls = []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}}
@@ -109,7 +109,7 @@ func TestRunContinuesAsNew(t *testing.T) {
 	fixtures[turns-1].Response = kit.Response{Content: done}
 	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, fixtures...)
 	f := kit.Shared.NewFollower(t, in)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.WaitTimeout) // 400 turns on a slow machine
+	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.WaitTimeout) // 640 turns on a slow machine
 	defer cancel()
 	f.Agent, f.Ctx = "/v1/agents/tireless/runs", ctx
 	if err := f.Connect(); err != nil {

@@ -85,7 +85,7 @@ func checkLongHistory(t *testing.T, h *historypb.History, calls, turns int) {
 	}
 	tools, sizes := 0, []int(nil)
 	for _, e := range h.GetEvents() {
-		switch e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() {
+		switch kit.ActivityOf(t, e) {
 		case runs.ActivityCallTool:
 			tools++
 		case runs.ActivityCallModel:

@@ -52,7 +52,7 @@ func newTitled(t *testing.T, answer string, titles ...kit.Fixture) kit.Input {
 // awaitTitleCall waits until the log has the note of a model call for a title.
 func awaitTitleCall(t *testing.T, p *kit.Perdure, in kit.Input) {
 	t.Helper()
-	for {
+	for tick := time.Tick(20 * time.Millisecond); ; <-tick {
 		records, err := p.Records(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)

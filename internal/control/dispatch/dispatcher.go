@@ -28,12 +28,10 @@ type Dispatcher struct {
 // MaxRounds bounds how often a caller of StartOrOffer loads a thread again: because the thread has
 // changed meanwhile, or because its last run has ended in the log while its workflow has not closed
 // yet. Each of these rounds waits for closeCheck, which is six seconds in all: longer than
-// workflowTaskTimeout, after which Temporal gives the task of a dead worker to another one.
+// runs.WorkflowTaskTimeout, after which Temporal gives the task of a dead worker to another one.
 const MaxRounds = 60
 
 const (
-	// workflowTaskTimeout is how long a worker that died may delay a workflow task.
-	workflowTaskTimeout = 5 * time.Second
 	// closeCheck bounds one wait for an execution to close. Rarely, Temporal does not answer the
 	// poll of a waiting client, so no wait relies on it.
 	closeCheck = 100 * time.Millisecond
@@ -106,7 +104,7 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID:                                       WorkflowID(run.Thread),
 		TaskQueue:                                runs.TaskQueue,
-		WorkflowTaskTimeout:                      workflowTaskTimeout,
+		WorkflowTaskTimeout:                      runs.WorkflowTaskTimeout,
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
@@ -198,6 +196,7 @@ func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, request ru
 func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution, name string, arg, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
+	defer d.announceUpdate(ctx, thread)()
 	for {
 		handle, err := d.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 			WorkflowID: WorkflowID(thread), RunID: execution, UpdateName: name, Args: []any{arg},
@@ -213,6 +212,25 @@ func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution
 			return err
 		}
 	}
+}
+
+// announceInterval is the interval of the announcements of an update that waits. A model call that
+// begins between two of them leaves its workflow task that much later.
+const announceInterval = 50 * time.Millisecond
+
+// announceUpdate announces an update to all workers, again and again until the returned function is
+// called, which waits for the goroutine: Temporal does not deliver an update to a workflow while a
+// task of it is under way, and a model call may take place within that task.
+func (d *Dispatcher) announceUpdate(ctx context.Context, thread stream.Thread) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for ctx.Err() == nil {
+			_ = d.Log.AnnounceUpdate(thread) // best effort: the call leaves the task soon in any case
+			pause(ctx, announceInterval)
+		}
+	})
+	return func() { cancel(); wait.Wait() }
 }
 
 // pause sleeps for d, or until ctx ends.

@@ -25,10 +25,6 @@ type Scheduler struct {
 	ParkAfter time.Duration
 }
 
-// workflowTaskTimeout is how long a worker that died may delay a workflow task of a firing, before
-// Temporal gives the task to another worker.
-const workflowTaskTimeout = 5 * time.Second
-
 // Handle returns Temporal's handle of a schedule. It makes no request: the schedule may not exist.
 func (s *Scheduler) Handle(ctx context.Context, tenant, id string) client.ScheduleHandle {
 	return s.Temporal.ScheduleClient().GetHandle(ctx, TemporalID(tenant, id))
@@ -93,7 +89,7 @@ func (s *Scheduler) schedule(tenant string, k *Stored) (*client.Schedule, error)
 	return &client.Schedule{
 		Spec: &spec,
 		Action: &client.ScheduleWorkflowAction{
-			ID: FireID(tenant, k.ID), Workflow: runs.TypeFiring, TaskQueue: runs.TaskQueue, WorkflowTaskTimeout: workflowTaskTimeout,
+			ID: FireID(tenant, k.ID), Workflow: runs.TypeFiring, TaskQueue: runs.TaskQueue, WorkflowTaskTimeout: runs.WorkflowTaskTimeout,
 			Args: []any{runs.FiringInput{
 				Tenant: tenant, Schedule: k.ID, Revision: k.Revision, ParkAfter: s.ParkAfter, TryCancel: k.Overlap == overlapTerminate,
 			}},

@@ -52,7 +52,10 @@ type Config struct {
 	// Namespace is the Temporal namespace of the client. Identity is the worker's name in Temporal
 	// and in package presence: it must be unique to this process.
 	Namespace, Identity string
-	Models              map[string]llm.Model
+	// Tasks has the tasks of this process, from the connection of Temporal. It is required unless the
+	// node is Alone.
+	Tasks  *presence.Tasks
+	Models map[string]llm.Model
 	// ModelNames returns the configured providers of Models and their scripts, for the announcement.
 	// It is called concurrently. nil = there are none.
 	ModelNames func() agents.Names
@@ -135,7 +138,8 @@ const aloneStopTimeout = 200 * time.Millisecond
 // connections belong to the caller.
 type Node struct {
 	workers  []worker.Worker // one for each task queue
-	cancels  *stream.Cancels
+	calls    *activities.ModelCalls
+	commands *stream.Commands
 	board    *announce.Board
 	tools    *announce.Announcement
 	presence *presence.Presence
@@ -158,7 +162,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	cancels, err := l.ListenCancels()
+	commands, err := l.ListenCommands()
 	if err != nil {
 		return nil, err
 	}
@@ -167,14 +171,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
 	worker.SetBinaryChecksum(version.BinaryID())
-	n := &Node{cancels: cancels, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
+	n := &Node{calls: activities.NewModelCalls(cfg.processQueue()), commands: commands, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
 	if n.board, err = announce.Watch(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	if cfg.LookElsewhere != nil {
 		cfg.LookElsewhere(n.board.Offers)
 	}
-	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Cancels: cancels, ToolGrace: cfg.ToolGrace, Queues: n.board, Policies: cfg.Policies, Principals: cfg.Principals}
+	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Commands: commands, Calls: n.calls, ToolGrace: cfg.ToolGrace, Queues: n.board, Policies: cfg.Policies, Principals: cfg.Principals}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
@@ -203,9 +207,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	a.Webhooks, a.StartDelivery = cfg.Webhooks, startDelivery(cfg.Temporal)
 	if !cfg.Alone {
-		fail := presence.FailAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace)
-		sweep := presence.SweepAttempts(cfg.Temporal.WorkflowService(), cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFiring, runs.TypeTitle)
-		if n.presence, err = presence.Start(ctx, l, cfg.Identity, fail, sweep, cfg.Logger); err != nil {
+		service := cfg.Temporal.WorkflowService()
+		temporal := presence.Temporal{
+			Shutdown: presence.ShutdownWorkers(service, cfg.Namespace), Fail: presence.FailTasks(service, cfg.Namespace),
+			Sweep: presence.SweepAttempts(service, cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFiring, runs.TypeTitle),
+		}
+		if n.presence, err = presence.Start(ctx, l, cfg.Identity, cfg.Tasks, temporal, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
 		a.Presence = n.presence
@@ -214,6 +221,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if n.tools, err = announce.Start(ctx, l, cfg.description(), offers, cfg.names, cfg.Signer); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
+	commands.Answer(n.calls.Find)
 	for _, w := range newWorkers(cfg, a) {
 		if err := w.Start(); err != nil {
 			return nil, fmt.Errorf("worker: %w", n.stopAfter(ctx, err))
@@ -315,6 +323,10 @@ func (n *Node) stopAfter(ctx context.Context, err error) error {
 	return err
 }
 
+// leaveTasksTimeout bounds how long model calls may take to leave their workflow tasks before the
+// worker stops.
+const leaveTasksTimeout = 500 * time.Millisecond
+
 // Stop ends the worker: it polls no more tasks, and lets activities end within the stop timeout.
 // Other workers continue the rest. A failure because Temporal or the log is unavailable is logged;
 // other workers then take this worker for dead. Stop returns within the stop timeout and some
@@ -323,6 +335,9 @@ func (n *Node) Stop(ctx context.Context) {
 	if n.presence != nil {
 		n.presence.Leave()
 	}
+	leaving, leave := context.WithTimeout(ctx, min(leaveTasksTimeout, n.stopTimeout))
+	n.calls.Leave(leaving)
+	leave()
 	if !n.stopWorkers() {
 		n.logger.WarnContext(ctx, "Temporal did not answer, or calls did not end before the timeout: other workers repeat the calls")
 	}
@@ -333,8 +348,8 @@ func (n *Node) Stop(ctx context.Context) {
 	}
 }
 
-// stopWorkers stops the Temporal workers concurrently, and reports whether they stopped in time.
-// Otherwise their goroutines end later.
+// stopWorkers stops the Temporal workers concurrently, and then the model calls that no activity
+// awaits. It reports whether they stopped in time. Otherwise their goroutines end later.
 func (n *Node) stopWorkers() bool {
 	var wait sync.WaitGroup
 	for _, w := range n.workers {
@@ -344,6 +359,7 @@ func (n *Node) stopWorkers() bool {
 	go func() {
 		defer close(stopped)
 		wait.Wait()
+		n.calls.Stop()
 	}()
 	timeout := time.NewTimer(n.stopTimeout + stopMargin)
 	defer timeout.Stop()
@@ -362,7 +378,7 @@ func (n *Node) stopBackground(ctx context.Context) error {
 	if n.restore != nil {
 		g.Go(func() error { n.restore.stop(); return nil })
 	}
-	g.Go(n.cancels.Stop)
+	g.Go(n.commands.Stop)
 	if n.threads != nil {
 		g.Go(func() error { n.threads.Stop(); return nil })
 	}
@@ -382,6 +398,24 @@ func (n *Node) stopBackground(ctx context.Context) error {
 	return errors.Join(g.Wait(), announced, present)
 }
 
+// processQueue returns the task queue that only this process serves. The processes of a data
+// directory, of which one runs at a time, have one queue, so that the next one gets what is left.
+func (cfg *Config) processQueue() string {
+	return runs.TaskQueue + "/process/" + cmp.Or(cfg.Identity, aloneName)
+}
+
+// newProcessWorker returns the worker of the process's own task queue: its activities await the model
+// calls that have left their workflow tasks. It has no version, because no other process has its
+// queue.
+func newProcessWorker(cfg Config, a *activities.Activities) worker.Worker {
+	o := options(cfg)
+	o.DisableWorkflowWorker, o.DeploymentOptions = true, worker.DeploymentOptions{}
+	o.ActivityTaskPollerBehavior = worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 1, MaximumNumberOfPollers: maxPollers})
+	w := worker.New(cfg.Temporal, cfg.processQueue(), o)
+	a.RegisterModelCall(w)
+	return w
+}
+
 // newWorkers returns a Temporal worker for each task queue, the main queue last: Start starts them
 // in this order, and the tools' queues must be polled when the version is promoted.
 func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
@@ -399,6 +433,7 @@ func newWorkers(cfg Config, a *activities.Activities) []worker.Worker {
 	if cfg.Queues.ToolsOnly {
 		return all
 	}
+	all = append(all, newProcessWorker(cfg, a))
 	w := worker.New(cfg.Temporal, runs.TaskQueue, options(cfg))
 	workflows.Register(w, cfg.Programs)
 	a.Register(w)

@@ -1,21 +1,22 @@
-// Package presence notices within seconds that a worker process has died, and makes Temporal retry
-// its activities at once. Heartbeat timeouts would do so after half a minute: Temporal persists
-// each heartbeat, so they are rare.
+// Package presence notices within seconds that a worker process has died, and makes Temporal give
+// its tasks to other workers at once: its activities, and the workflow tasks within which a model is
+// called. Timeouts would do so after half a minute and after some seconds.
 //
 //	worker A ──beat every 500 ms──► bucket ──watch──► worker B: A has missed four beats of mine
-//	         ──attempts in progress──►      ◄──────── fails A's attempts by their task tokens
+//	         ──tasks in progress──►         ◄──────── fails A's tasks by their tokens
 //
 // Rules:
 //   - No clocks are compared. A worker counts as dead when the watcher has seen four beats of its
 //     own and none of the other worker. An outage of the log, which silences all workers, makes
 //     none of them dead.
-//   - A task token identifies one attempt. To fail an attempt that has ended, or to fail it twice,
-//     changes nothing. So any number of workers may act concurrently. A false alarm costs one
-//     attempt, which the fence of its lane cuts off.
-//   - A worker records an attempt in the bucket before it executes the attempt. Two kinds of
-//     attempts are not recorded: those that Temporal gave to the worker just before its death, and
-//     those that had ended without a report to Temporal. A sweep over Temporal's open workflows
-//     finds them.
+//   - A token identifies one attempt of an activity, or one workflow task. To fail a task that has
+//     ended, or to fail it twice, changes nothing. So any number of workers may act concurrently. A
+//     false alarm costs one attempt, which the fence of its lane cuts off.
+//   - A worker records an attempt in the bucket before it executes the attempt, and a workflow task
+//     before it calls a model within it. Two kinds of attempts are not recorded: those that Temporal
+//     gave to the worker just before its death, and those that had ended without a report to
+//     Temporal. A sweep over Temporal's open workflows finds them. Workflow tasks that are not
+//     recorded end by their timeout.
 package presence
 
 import (
@@ -24,8 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,21 +42,33 @@ const (
 	maxMissedBeats = 4
 )
 
-// putTimeout bounds one write of the worker's attempts, before it is repeated.
+// putTimeout bounds one write of the worker's tasks, before it is repeated.
 const putTimeout = 2 * time.Second
 
 // stopTimeout bounds how long Stop waits for Temporal and the log.
 const stopTimeout = 3 * time.Second
 
-// Prefixes of keys: the beats of a worker, and its attempts in progress.
+// Prefixes of keys: the beats of a worker, and its tasks in progress.
 const (
 	beatPrefix = "beat."
 	workPrefix = "work."
 )
 
-// Fail reports to Temporal that an attempt has failed because its worker died. token is the
-// attempt's task token.
-type Fail func(ctx context.Context, worker string, token []byte) error
+// Temporal is what a worker does in Temporal when another one has died, or when itself stops. Its
+// functions are required, except for those of a worker that never takes over.
+type Temporal struct {
+	Shutdown Shutdown
+	Fail     Fail
+	Sweep    Sweep
+}
+
+// Shutdown ends the polls of a dead worker, of which a hung process still has some: tasks would be
+// given to it. The worker's workflows leave its sticky queue.
+type Shutdown func(ctx context.Context, worker string, dead Poller) error
+
+// Fail reports to Temporal that a task has failed because its worker died. A task that has ended is
+// no error.
+type Fail func(ctx context.Context, worker string, failed Task) error
 
 // Sweep fails the attempts of a dead worker that the bucket does not have, and returns their
 // number.
@@ -66,35 +77,24 @@ type Sweep func(ctx context.Context, worker string) (int, error)
 // sweepTimeout bounds one sweep.
 const sweepTimeout = 10 * time.Second
 
-// Presence is the participation of one worker: it sends beats, records the attempts of this worker,
-// and takes over those of dead ones. Start makes it and starts three goroutines: sendBeats,
-// storeAttempts and that of the watch. Stop ends them. Its methods are safe for concurrent use.
+// Presence is the participation of one worker: it sends beats, records the tasks of this worker, and
+// takes over those of dead ones. Start makes it and starts three goroutines: sendBeats, storeTasks
+// and that of the watch. Stop ends them. Its methods are safe for concurrent use.
 type Presence struct {
 	kv jetstream.KeyValue
 	// worker is the worker's name, which is also its identity in Temporal; key is the name as a
 	// token of a key.
-	worker string
-	key    string
-	fail   Fail
-	sweep  Sweep
-	logger *slog.Logger
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
-	beats  *watch.Watch
+	worker   string
+	key      string
+	tasks    *Tasks
+	temporal Temporal
+	logger   *slog.Logger
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
+	beats    *watch.Watch
 
 	// others are the other live workers, by key of their beats. Only the watch's goroutine uses it.
 	others map[string]*otherWorker
-
-	mu sync.Mutex
-	// attempts has the task tokens of the attempts in progress, each under itself.
-	attempts  map[string][]byte
-	isLeaving bool // set by Leave
-	// attemptsVersion counts the changes of attempts; storedVersion is the version that the bucket
-	// has.
-	attemptsVersion int
-	storedVersion   int
-	wakeups         chan struct{} // capacity 1: attempts has changed
-	storedChanged   chan struct{} // closed and replaced when storedVersion changes
 }
 
 // otherWorker is a live worker other than this one.
@@ -107,15 +107,12 @@ type otherWorker struct {
 // Start sends the first beat of a worker, and begins to watch the others. It blocks until all
 // present beats are read. The caller must call Stop. Presence owns neither the log nor the
 // connection to Temporal.
-func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep Sweep, logger *slog.Logger) (*Presence, error) {
+func Start(ctx context.Context, l *stream.Log, worker string, tasks *Tasks, temporal Temporal, logger *slog.Logger) (*Presence, error) {
 	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{Bucket: "workers", Description: "Perdure: live workers and their attempts", Storage: jetstream.FileStorage})
 	if err != nil {
 		return nil, err
 	}
-	p := &Presence{
-		kv: kv, worker: worker, key: keyOf(worker), fail: fail, sweep: sweep, logger: logger,
-		attempts: map[string][]byte{}, wakeups: make(chan struct{}, 1), storedChanged: make(chan struct{}),
-	}
+	p := &Presence{kv: kv, worker: worker, key: keyOf(worker), tasks: tasks, temporal: temporal, logger: logger}
 	if _, err := kv.PutString(ctx, beatPrefix+p.key, worker); err != nil {
 		return nil, fmt.Errorf("presence: %w", err)
 	}
@@ -125,7 +122,7 @@ func Start(ctx context.Context, l *stream.Log, worker string, fail Fail, sweep S
 	var live context.Context
 	live, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.wait.Go(func() { p.sendBeats(live) })
-	p.wait.Go(func() { p.storeAttempts(live) })
+	p.wait.Go(func() { p.storeTasks(live) })
 	return p, nil
 }
 
@@ -136,15 +133,11 @@ func keyOf(worker string) string { return strings.TrimPrefix(stream.Token(worker
 // Leave is called before the worker stops. An attempt that ends after this call stays recorded: its
 // report may not reach Temporal, because the worker closes its connection. Stop fails these
 // attempts.
-func (p *Presence) Leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.isLeaving = true
-}
+func (p *Presence) Leave() { p.tasks.leave() }
 
 // Stop ends the goroutines, waits for them, and removes the worker from the bucket. The worker must
-// not receive activities any more. Stop fails the attempts that are still recorded, because no
-// report of them may have reached Temporal; it has no effect on those that have ended. If Temporal
+// not receive tasks any more. Stop fails the tasks that are still recorded, because no report of
+// them may have reached Temporal; it has no effect on those that have ended. If Temporal
 // or the log cannot be reached within stopTimeout, Stop fails, and other workers take this one for
 // dead.
 func (p *Presence) Stop(ctx context.Context) error {
@@ -153,12 +146,10 @@ func (p *Presence) Stop(ctx context.Context) error {
 	p.stop()
 	p.wait.Wait()
 	p.beats.Stop()
-	p.mu.Lock()
-	tokens := slices.Collect(maps.Values(p.attempts))
-	p.mu.Unlock()
-	for _, token := range tokens {
-		if err := p.fail(ctx, p.worker, token); err != nil {
-			return fmt.Errorf("presence: %w", err) // the bucket keeps the attempts, for another worker to find
+	stored, _ := p.tasks.record()
+	for _, left := range stored.Tasks {
+		if err := p.temporal.Fail(ctx, p.worker, left); err != nil {
+			return fmt.Errorf("presence: %w", err) // the bucket keeps the tasks, for another worker to find
 		}
 	}
 	return errors.Join(p.kv.Purge(ctx, workPrefix+p.key), p.kv.Purge(ctx, beatPrefix+p.key))
@@ -168,79 +159,46 @@ func (p *Presence) Stop(ctx context.Context) error {
 // attempt only after that. The caller calls end when the attempt has ended. If ctx ends before the
 // record is written, Begin removes it and fails with ctx's cause.
 func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err error) {
-	p.mu.Lock()
-	p.attempts[string(token)] = token
-	p.attemptsVersion++
-	version := p.attemptsVersion
-	p.mu.Unlock()
-	end = func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.isLeaving {
-			return
-		}
-		delete(p.attempts, string(token))
-		p.attemptsVersion++
-		p.wakeStore()
+	key := string(token)
+	p.tasks.add(key, task{Task: Task{Token: token}})
+	end = func() { p.tasks.endAttempt(key) }
+	if _, err := p.tasks.awaitStored(ctx, key); err != nil {
+		end()
+		return nil, err
 	}
-	for {
-		p.mu.Lock()
-		stored, done := p.storedVersion >= version, p.storedChanged
-		p.wakeStore()
-		p.mu.Unlock()
-		if stored {
-			return end, nil
-		}
-		select {
-		case <-done:
-		case <-ctx.Done():
-			end()
-			return nil, context.Cause(ctx)
-		}
-	}
+	return end, nil
 }
 
-// wakeStore wakes the goroutine of storeAttempts. It does not block.
-func (p *Presence) wakeStore() {
-	select {
-	case p.wakeups <- struct{}{}:
-	default:
-	}
+// AwaitWorkflowTask returns when the bucket has the workflow task of an execution that this process
+// has received. isRepeated reports that Temporal has dispatched the task before, to any worker. It
+// fails if there is no task, and with ctx's cause if ctx ends.
+func (p *Presence) AwaitWorkflowTask(ctx context.Context, runID string) (isRepeated bool, err error) {
+	awaited, err := p.tasks.awaitStored(ctx, runID)
+	return awaited.attempt > 1, err
 }
 
-// storeAttempts writes the attempts of the worker, one write at a time, until ctx ends. Changes
-// during a write are written together by the next one. A write that fails is repeated after a
-// beatInterval.
-func (p *Presence) storeAttempts(ctx context.Context) {
+// storeTasks writes the tasks of the worker, one write at a time, until ctx ends. Changes during a
+// write are written together by the next one. A write that fails is repeated after a beatInterval.
+func (p *Presence) storeTasks(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.wakeups:
+		case <-p.tasks.wakeups:
 		}
-		p.mu.Lock()
-		version := p.attemptsVersion
-		tokens := make([][]byte, 0, len(p.attempts))
-		for _, token := range p.attempts {
-			tokens = append(tokens, token)
-		}
-		p.mu.Unlock()
-		if err := p.putAttempts(ctx, tokens); err != nil {
+		stored, version := p.tasks.record()
+		if err := p.putRecord(ctx, stored); err != nil {
 			p.pause(ctx)
-			p.wakeStore()
+			p.tasks.wake()
 			continue
 		}
-		p.mu.Lock()
-		p.storedVersion = version
-		close(p.storedChanged)
-		p.storedChanged = make(chan struct{})
-		p.mu.Unlock()
+		p.tasks.setStored(version)
 	}
 }
 
-// putAttempts writes the task tokens of the worker's attempts.
-func (p *Presence) putAttempts(ctx context.Context, tokens [][]byte) error {
-	body, err := json.Marshal(tokens)
+// putRecord writes the record of the worker.
+func (p *Presence) putRecord(ctx context.Context, stored record) error {
+	body, err := json.Marshal(stored)
 	if err != nil {
 		return err
 	}
@@ -331,21 +289,24 @@ func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry
 	}
 }
 
-// takeOver fails the recorded attempts of a dead worker, removes its keys, and sweeps Temporal for
-// the rest. It returns false if the recorded attempts could not be failed: then receiveBeat tries
+// takeOver ends the polls of a dead worker, fails its recorded tasks, removes its keys, and sweeps
+// Temporal for the rest. It returns false if the recorded tasks could not be failed: then receiveBeat tries
 // again with the next beat. A sweep that fails is only logged.
 func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
 	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
 	entry, err := p.kv.Get(ctx, key)
-	var tokens [][]byte
+	var stored record
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		err = nil // it had no attempts, or another worker was faster
+		err = nil // it had no tasks, or another worker was faster
 	case err == nil:
-		err = json.Unmarshal(entry.Value(), &tokens)
+		err = json.Unmarshal(entry.Value(), &stored)
 	}
-	for _, token := range tokens {
-		err = errors.Join(err, p.fail(ctx, worker, token))
+	for _, poller := range stored.Pollers {
+		err = errors.Join(err, p.temporal.Shutdown(ctx, worker, poller))
+	}
+	for _, left := range stored.Tasks {
+		err = errors.Join(err, p.temporal.Fail(ctx, worker, left))
 	}
 	if err == nil {
 		err = errors.Join(p.kv.Purge(ctx, key), p.kv.Purge(ctx, beatKey))
@@ -356,10 +317,10 @@ func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
 	}
 	sweeping, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	swept, err := p.sweep(sweeping, worker)
+	swept, err := p.temporal.Sweep(sweeping, worker)
 	if err != nil { // heartbeat timeouts find the rest
 		p.logger.WarnContext(ctx, "the sweep for the attempts of a dead worker failed", "worker", worker, "error", err)
 	}
-	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "attempts", len(tokens), "swept", swept)
+	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "tasks", len(stored.Tasks), "swept", swept)
 	return true
 }

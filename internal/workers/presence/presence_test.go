@@ -25,13 +25,13 @@ type failed struct {
 // start notes the presence of a worker.
 func start(t *testing.T, l *stream.Log, worker string, fails chan<- failed) *presence.Presence {
 	t.Helper()
-	p, err := presence.Start(t.Context(), l, worker, func(_ context.Context, worker string, token []byte) error {
-		fails <- failed{worker, token}
+	p, err := presence.Start(t.Context(), l, worker, presence.NewTasks(), presence.Temporal{Fail: func(_ context.Context, worker string, task presence.Task) error {
+		fails <- failed{worker, task.Token}
 		return nil
-	}, func(_ context.Context, worker string) (int, error) {
+	}, Sweep: func(_ context.Context, worker string) (int, error) {
 		fails <- failed{worker, []byte("unnoted")}
 		return 1, nil
-	}, slog.New(slog.DiscardHandler))
+	}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestStoppedWorkerRemovesItsEntries(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)
-	p, err := presence.Start(t.Context(), l, "one", func(context.Context, string, []byte) error { return nil }, nil, slog.New(slog.DiscardHandler))
+	p, err := presence.Start(t.Context(), l, "one", presence.NewTasks(), presence.Temporal{Fail: func(context.Context, string, presence.Task) error { return nil }}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

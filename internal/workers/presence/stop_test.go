@@ -16,10 +16,10 @@ import (
 func TestStoppingWorkerFailsItsAttempts(t *testing.T) {
 	t.Parallel()
 	var left []string
-	p, err := presence.Start(t.Context(), streamtest.Open(t), "one", func(_ context.Context, worker string, token []byte) error {
-		left = append(left, worker+" "+string(token))
+	p, err := presence.Start(t.Context(), streamtest.Open(t), "one", presence.NewTasks(), presence.Temporal{Fail: func(_ context.Context, worker string, failed presence.Task) error {
+		left = append(left, worker+" "+string(failed.Token))
 		return nil
-	}, nil, slog.New(slog.DiscardHandler))
+	}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,18 +51,18 @@ func TestStoppingWorkerFailsItsAttempts(t *testing.T) {
 func TestWorkerStopsWithoutItsServers(t *testing.T) {
 	t.Parallel()
 	const limit = 8 * time.Second
-	silent := func(ctx context.Context, _ string, _ []byte) error { <-ctx.Done(); return ctx.Err() }
+	silent := func(ctx context.Context, _ string, _ presence.Task) error { <-ctx.Done(); return ctx.Err() }
 	for name, servers := range map[string]struct {
 		fail presence.Fail
 		log  bool
 	}{
-		"the log is away":  {fail: func(context.Context, string, []byte) error { return nil }},
+		"the log is away":  {fail: func(context.Context, string, presence.Task) error { return nil }},
 		"Temporal is away": {fail: silent, log: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := streamtest.Server(t)
-			p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "one", servers.fail, nil, slog.New(slog.DiscardHandler))
+			p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "one", presence.NewTasks(), presence.Temporal{Fail: servers.fail}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

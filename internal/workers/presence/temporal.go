@@ -19,13 +19,34 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// FailAttempts returns a Fail that reports the failure to Temporal by task token. An attempt that
-// has ended meanwhile is no error.
-func FailAttempts(service workflowservice.WorkflowServiceClient, namespace string) Fail {
-	return func(ctx context.Context, worker string, token []byte) error {
-		_, err := service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
-			Namespace: namespace, TaskToken: token, Identity: worker, Failure: workerLost(),
+// ShutdownWorkers returns a Shutdown. Temporal ends the polls if its frontend is configured to (see
+// deploy/temporal/dynamicconfig.yaml).
+func ShutdownWorkers(service workflowservice.WorkflowServiceClient, namespace string) Shutdown {
+	return func(ctx context.Context, worker string, dead Poller) error {
+		_, err := service.ShutdownWorker(ctx, &workflowservice.ShutdownWorkerRequest{
+			Namespace: namespace, Identity: worker, Reason: "the worker process has died or hangs",
+			WorkerInstanceKey: dead.InstanceKey, TaskQueue: dead.Queue, StickyTaskQueue: dead.StickyQueue,
+			TaskQueueTypes: []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY},
 		})
+		return ignoreNotFound(err)
+	}
+}
+
+// FailTasks returns a Fail that reports the failure to Temporal by task token. Temporal then
+// dispatches a workflow task at once, to any worker.
+func FailTasks(service workflowservice.WorkflowServiceClient, namespace string) Fail {
+	return func(ctx context.Context, worker string, failed Task) (err error) {
+		if failed.IsWorkflow {
+			_, err = service.RespondWorkflowTaskFailed(ctx, &workflowservice.RespondWorkflowTaskFailedRequest{
+				Namespace: namespace, TaskToken: failed.Token, Identity: worker,
+				Cause:   enums.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
+				Failure: &failurepb.Failure{Message: "the worker process ended during the workflow task"},
+			})
+		} else {
+			_, err = service.RespondActivityTaskFailed(ctx, &workflowservice.RespondActivityTaskFailedRequest{
+				Namespace: namespace, TaskToken: failed.Token, Identity: worker, Failure: workerLost(),
+			})
+		}
 		return ignoreNotFound(err)
 	}
 }
