@@ -14,15 +14,20 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
-	llmtest.Run(t, llmtest.Provider{
-		New: func(e llmtest.Endpoint) llm.Model {
-			return New(Config{BaseURL: e.BaseURL, APIKey: e.APIKey, HTTPClient: e.Client})
-		},
-		NewEncoder: func() llmtest.Encoder { return &encoder{calls: map[int]int{}} },
-		ErrorBody: func(message string) string {
-			return fmt.Sprintf(`{"type":"error","error":{"type":"api_error","message":%q},"request_id":"req_1"}`, message)
-		},
-	})
+	llmtest.Run(t, provider)
+}
+
+func BenchmarkStream(b *testing.B) { llmtest.Benchmark(b, provider) }
+
+// provider describes the provider to the suite.
+var provider = llmtest.Provider{
+	New: func(e llmtest.Endpoint) llm.Model {
+		return New(Config{BaseURL: e.BaseURL, APIKey: e.APIKey, HTTPClient: e.Client})
+	},
+	NewEncoder: func() llmtest.Encoder { return &encoder{calls: map[int]int{}} },
+	ErrorBody: func(message string) string {
+		return fmt.Sprintf(`{"type":"error","error":{"type":"api_error","message":%q},"request_id":"req_1"}`, message)
+	},
 }
 
 // encoder writes Messages in Anthropic's format.

@@ -16,16 +16,21 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
-	llmtest.Run(t, llmtest.Provider{
-		New: func(e llmtest.Endpoint) llm.Model {
-			return New(Config{BaseURL: e.BaseURL, APIKey: e.APIKey, HTTPClient: e.Client})
-		},
-		NewEncoder: func() llmtest.Encoder { return &encoder{} },
-		ErrorBody: func(message string) string {
-			return fmt.Sprintf(`{"error":{"code":0,"message":%q,"status":"UNKNOWN"}}`, message)
-		},
-		WholeCalls: true,
-	})
+	llmtest.Run(t, provider)
+}
+
+func BenchmarkStream(b *testing.B) { llmtest.Benchmark(b, provider) }
+
+// provider describes the provider to the suite.
+var provider = llmtest.Provider{
+	New: func(e llmtest.Endpoint) llm.Model {
+		return New(Config{BaseURL: e.BaseURL, APIKey: e.APIKey, HTTPClient: e.Client})
+	},
+	NewEncoder: func() llmtest.Encoder { return &encoder{} },
+	ErrorBody: func(message string) string {
+		return fmt.Sprintf(`{"error":{"code":0,"message":%q,"status":"UNKNOWN"}}`, message)
+	},
+	WholeCalls: true,
 }
 
 // encoder writes streamed contents in Google's format.

@@ -13,6 +13,8 @@
 //	  ▲                         │                     │ Encoder, written by the provider's test
 //	  └──────── chunks ─────────┘ ◄──── events ───────┘
 //
+// [Benchmark] measures how fast a provider reads a response.
+//
 // [Stream] is usable separately, for models without a network protocol: it checks that a stream
 // follows the rules of package llm. Run checks for leaked goroutines at its end, so no other test
 // of the package may run in parallel with it.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/perdure/perdure/llm"
@@ -49,17 +47,17 @@ func (a *answer) Read(event ssestream.Event) error {
 		fault, _ := parseFault(data)
 		return a.model.api.Failed(a.req, fault)
 	}
-	var chunk openai.ChatCompletionChunk
-	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &chunk) != nil {
+	c, ok := decodeChunk(data)
+	if !ok {
 		return wire.Malformed("an event of the stream is not a JSON object")
 	}
-	if wire.IsPresent(json.RawMessage(chunk.JSON.ExtraFields["error"].Raw())) {
+	if wire.IsPresent(c.Error) {
 		fault, _ := parseFault(data)
 		return a.model.api.Failed(a.req, fault)
 	}
-	a.account(chunk)
-	for _, choice := range chunk.Choices {
-		if choice.Index != 0 {
+	a.account(c)
+	for _, choice := range c.Choices {
+		if choice.Index.value != 0 {
 			continue
 		}
 		if err := a.choice(choice); err != nil {
@@ -71,10 +69,10 @@ func (a *answer) Read(event ssestream.Event) error {
 
 // account records model and usage. OpenAI sends usage in the last chunk; some servers send it in
 // each, with growing counts.
-func (a *answer) account(chunk openai.ChatCompletionChunk) {
-	a.SetModel(json.RawMessage(chunk.JSON.Model.Raw()))
-	if chunk.JSON.Usage.Valid() {
-		a.Finish.Usage = usage(chunk.Usage)
+func (a *answer) account(c chunk) {
+	a.SetModel(c.Model)
+	if c.Usage.isPresent {
+		a.Finish.Usage = c.Usage.value.counts()
 		if !a.finished {
 			a.ReportUsage(a.Finish.Usage)
 		}
@@ -82,27 +80,26 @@ func (a *answer) account(chunk openai.ChatCompletionChunk) {
 }
 
 // choice processes a choice: its reasoning, text, tool calls and finish reason.
-func (a *answer) choice(choice openai.ChatCompletionChunkChoice) error {
-	delta := choice.Delta
-	a.reason(delta)
-	a.addText(&a.text, delta.JSON.Content)
-	a.addText(&a.refusal, delta.JSON.Refusal)
-	for i, piece := range delta.ToolCalls {
+func (a *answer) choice(c choice) error {
+	a.reason(c.Delta)
+	a.addText(&a.text, c.Delta.Content)
+	a.addText(&a.refusal, c.Delta.Refusal)
+	for i, piece := range c.Delta.ToolCalls {
 		if err := a.call(i, piece); err != nil {
 			return err
 		}
 	}
-	if reason, ok := wire.Unquote(choice.JSON.FinishReason.Raw()); ok && reason != "" {
+	if reason, ok := wire.Unquote(string(c.FinishReason)); ok && reason != "" {
 		a.finished = true
 		a.Finish.Reason = finishReason(reason)
 	}
 	return a.CheckSize()
 }
 
-// addText appends a string field to the text, and ends open reasoning. A refusal is text for the
-// user, so it is emitted like content.
-func (a *answer) addText(mender *wire.Mender, field respjson.Field) {
-	piece := a.Unquote(json.RawMessage(field.Raw()))
+// addText appends a JSON string literal to the text, and ends open reasoning. A refusal is text for
+// the user, so it is emitted like content.
+func (a *answer) addText(mender *wire.Mender, literal json.RawMessage) {
+	piece := a.Unquote(literal)
 	if text := mender.Mend(piece); text != "" {
 		a.endReasoning()
 		a.Emit(llm.TextDelta{Text: text})
@@ -114,13 +111,13 @@ func (a *answer) addText(mender *wire.Mender, field respjson.Field) {
 var reasoningMembers = []string{"reasoning_content", "reasoning"}
 
 // reason emits the reasoning of a delta from the first member that has some.
-func (a *answer) reason(delta openai.ChatCompletionChunkChoiceDelta) {
-	for _, member := range reasoningMembers {
-		piece := a.Unquote(json.RawMessage(delta.JSON.ExtraFields[member].Raw()))
+func (a *answer) reason(d delta) {
+	for i, literal := range []json.RawMessage{d.ReasoningContent, d.Reasoning} { // as reasoningMembers
+		piece := a.Unquote(literal)
 		if piece == "" {
 			continue
 		}
-		a.thinking = member
+		a.thinking = reasoningMembers[i]
 		if text := a.thought.Mend(piece); text != "" {
 			a.Emit(llm.ReasoningDelta{Text: text})
 		}
@@ -144,15 +141,15 @@ func (a *answer) endReasoning() {
 
 // call processes a fragment of a tool call. A server without indices numbers calls by their
 // position in the event.
-func (a *answer) call(position int, piece openai.ChatCompletionChunkChoiceDeltaToolCall) error {
-	slot := piece.Index
+func (a *answer) call(position int, piece callDelta) error {
+	slot := piece.Index.value
 	// The index is missing in events of some compatible servers.
-	if !piece.JSON.Index.Valid() {
+	if !piece.Index.isPresent {
 		slot = int64(position)
 	}
-	id := a.Unquote(json.RawMessage(piece.JSON.ID.Raw()))
-	name := a.Unquote(json.RawMessage(piece.Function.JSON.Name.Raw()))
-	arguments := a.Unquote(json.RawMessage(piece.Function.JSON.Arguments.Raw()))
+	id := a.Unquote(piece.ID)
+	name := a.Unquote(piece.Function.Name)
+	arguments := a.Unquote(piece.Function.Arguments)
 	a.endReasoning()
 	return a.AddCall(slot, id, name, arguments)
 }
@@ -184,24 +181,4 @@ func finishReason(reason string) llm.FinishReason {
 	default:
 		return llm.FinishOther
 	}
-}
-
-// usage converts the API's usage object.
-func usage(u openai.CompletionUsage) llm.Usage {
-	return llm.Usage{
-		Input:       count(u.PromptTokens, u.JSON.PromptTokens),
-		Output:      count(u.CompletionTokens, u.JSON.CompletionTokens),
-		Total:       count(u.TotalTokens, u.JSON.TotalTokens),
-		Reasoning:   count(u.CompletionTokensDetails.ReasoningTokens, u.CompletionTokensDetails.JSON.ReasoningTokens),
-		CachedInput: count(u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.JSON.CachedTokens),
-		CacheWrite:  count(u.PromptTokensDetails.CacheWriteTokens, u.PromptTokensDetails.JSON.CacheWriteTokens),
-	}
-}
-
-// count returns a reported count; nil if the field is missing, null or negative.
-func count(n int64, field respjson.Field) *int64 {
-	if !field.Valid() || n < 0 {
-		return nil
-	}
-	return &n
 }

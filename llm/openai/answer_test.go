@@ -33,103 +33,105 @@ func finish(reason llm.FinishReason, usage llm.Usage) llm.Finish {
 
 const stop = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 
-// TestAnswersOfCompatibleServers pins deviations of other servers from OpenAI's format.
+// compatibleAnswers are deviations of other servers from OpenAI's format.
+var compatibleAnswers = map[string]struct {
+	events []string
+	want   []llm.Chunk
+}{
+	"an error of null": {
+		[]string{`{"error":null,"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, stop},
+		[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finish(llm.FinishStop, llm.Usage{})},
+	},
+	"no [DONE], content with the finish reason": {
+		[]string{`{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}`},
+		[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finish(llm.FinishStop, llm.Usage{})},
+	},
+	"[DONE] without usage": {
+		[]string{stop, `[DONE]`},
+		[]llm.Chunk{finish(llm.FinishStop, llm.Usage{})},
+	},
+	"usage in every chunk, growing": {
+		[]string{
+			`{"model":"real","choices":[{"index":0,"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`,
+			stop,
+			`{"model":"real","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"completion_tokens_details":{"reasoning_tokens":1}}}`,
+		},
+		[]llm.Chunk{llm.UsageReport{
+			Model: "real", Provider: "openai", Usage: llm.Usage{Input: new(int64(5)), Output: new(int64(1)), Total: new(int64(6))},
+		}, llm.TextDelta{Text: "Hi"}, llm.Finish{
+			Reason: llm.FinishStop, Model: "real", Provider: "openai",
+			Usage: llm.Usage{Input: new(int64(5)), Output: new(int64(2)), Total: new(int64(7)), CachedInput: new(int64(4)), CacheWrite: new(int64(0)), Reasoning: new(int64(1))},
+		}},
+	},
+	"thinking in both members": {
+		[]string{`{"choices":[{"index":0,"delta":{"reasoning":"Hm","reasoning_content":"Hm"}}]}`, `{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, stop},
+		[]llm.Chunk{llm.ReasoningDelta{Text: "Hm"}, llm.ReasoningEnd{Provider: "openai", Data: json.RawMessage(`"reasoning_content"`)}, llm.TextDelta{Text: "Hi"}, finish(llm.FinishStop, llm.Usage{})},
+	},
+	"thinking between calls": {
+		[]string{
+			`{"choices":[{"index":0,"delta":{"reasoning":"A","reasoning_content":null}}]}`,
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`,
+			`{"choices":[{"index":0,"delta":{"reasoning":"B"}}]}`,
+			stop,
+		},
+		[]llm.Chunk{
+			llm.ReasoningDelta{Text: "A"},
+			llm.ReasoningEnd{Provider: "openai", Data: json.RawMessage(`"reasoning"`)},
+			llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"},
+			llm.ReasoningDelta{Text: "B"},
+			llm.ReasoningEnd{Provider: "openai", Data: json.RawMessage(`"reasoning"`)},
+			finish(llm.FinishToolCalls, llm.Usage{}), // although the server sent stop
+		},
+	},
+	"one index for all calls": {
+		[]string{
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`,
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]}}]}`,
+			stop,
+		},
+		[]llm.Chunk{
+			llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"},
+			llm.ToolCallStart{Index: 1, ID: "b", Name: "g"}, llm.ToolCallDelta{Index: 1, Arguments: "{}"},
+			finish(llm.FinishToolCalls, llm.Usage{}),
+		},
+	},
+	"no index": {
+		[]string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"1"}},{"id":"b","function":{"name":"g","arguments":"2"}}]}}]}`, stop},
+		[]llm.Chunk{
+			llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "1"},
+			llm.ToolCallStart{Index: 1, ID: "b", Name: "g"}, llm.ToolCallDelta{Index: 1, Arguments: "2"},
+			finish(llm.FinishToolCalls, llm.Usage{}),
+		},
+	},
+	"a new id with each piece": {
+		[]string{
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}}]}`,
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"arguments":"}"}}]}}]}`,
+			stop,
+		},
+		[]llm.Chunk{
+			llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{"}, llm.ToolCallDelta{Index: 0, Arguments: "}"},
+			finish(llm.FinishToolCalls, llm.Usage{}),
+		},
+	},
+	"arguments before the name": {
+		[]string{
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{"}}]}}]}`,
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"}"}}]}}]}`,
+			stop,
+		},
+		[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, finish(llm.FinishToolCalls, llm.Usage{})},
+	},
+	"other choices, a refusal, an unknown reason": {
+		[]string{`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":null,"refusal":"I cannot."},"finish_reason":"eos"}]}`},
+		[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finish(llm.FinishOther, llm.Usage{})},
+	},
+}
+
+// TestAnswersOfCompatibleServers pins the chunks of compatibleAnswers.
 func TestAnswersOfCompatibleServers(t *testing.T) {
 	t.Parallel()
-	n := func(n int64) *int64 { return &n }
-	for name, test := range map[string]struct {
-		events []string
-		want   []llm.Chunk
-	}{
-		"an error of null": {
-			[]string{`{"error":null,"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, stop},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finish(llm.FinishStop, llm.Usage{})},
-		},
-		"no [DONE], content with the finish reason": {
-			[]string{`{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}`},
-			[]llm.Chunk{llm.TextDelta{Text: "Hi"}, finish(llm.FinishStop, llm.Usage{})},
-		},
-		"[DONE] without usage": {
-			[]string{stop, `[DONE]`},
-			[]llm.Chunk{finish(llm.FinishStop, llm.Usage{})},
-		},
-		"usage in every chunk, growing": {
-			[]string{
-				`{"model":"real","choices":[{"index":0,"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`,
-				stop,
-				`{"model":"real","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"completion_tokens_details":{"reasoning_tokens":1}}}`,
-			},
-			[]llm.Chunk{llm.UsageReport{
-				Model: "real", Provider: "openai", Usage: llm.Usage{Input: n(5), Output: n(1), Total: n(6)},
-			}, llm.TextDelta{Text: "Hi"}, llm.Finish{
-				Reason: llm.FinishStop, Model: "real", Provider: "openai",
-				Usage: llm.Usage{Input: n(5), Output: n(2), Total: n(7), CachedInput: n(4), CacheWrite: n(0), Reasoning: n(1)},
-			}},
-		},
-		"thinking in both members": {
-			[]string{`{"choices":[{"index":0,"delta":{"reasoning":"Hm","reasoning_content":"Hm"}}]}`, `{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, stop},
-			[]llm.Chunk{llm.ReasoningDelta{Text: "Hm"}, llm.ReasoningEnd{Provider: "openai", Data: json.RawMessage(`"reasoning_content"`)}, llm.TextDelta{Text: "Hi"}, finish(llm.FinishStop, llm.Usage{})},
-		},
-		"thinking between calls": {
-			[]string{
-				`{"choices":[{"index":0,"delta":{"reasoning":"A","reasoning_content":null}}]}`,
-				`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`,
-				`{"choices":[{"index":0,"delta":{"reasoning":"B"}}]}`,
-				stop,
-			},
-			[]llm.Chunk{
-				llm.ReasoningDelta{Text: "A"},
-				llm.ReasoningEnd{Provider: "openai", Data: json.RawMessage(`"reasoning"`)},
-				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"},
-				llm.ReasoningDelta{Text: "B"},
-				llm.ReasoningEnd{Provider: "openai", Data: json.RawMessage(`"reasoning"`)},
-				finish(llm.FinishToolCalls, llm.Usage{}), // although the server sent stop
-			},
-		},
-		"one index for all calls": {
-			[]string{
-				`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`,
-				`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]}}]}`,
-				stop,
-			},
-			[]llm.Chunk{
-				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"},
-				llm.ToolCallStart{Index: 1, ID: "b", Name: "g"}, llm.ToolCallDelta{Index: 1, Arguments: "{}"},
-				finish(llm.FinishToolCalls, llm.Usage{}),
-			},
-		},
-		"no index": {
-			[]string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"1"}},{"id":"b","function":{"name":"g","arguments":"2"}}]}}]}`, stop},
-			[]llm.Chunk{
-				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "1"},
-				llm.ToolCallStart{Index: 1, ID: "b", Name: "g"}, llm.ToolCallDelta{Index: 1, Arguments: "2"},
-				finish(llm.FinishToolCalls, llm.Usage{}),
-			},
-		},
-		"a new id with each piece": {
-			[]string{
-				`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}}]}`,
-				`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"arguments":"}"}}]}}]}`,
-				stop,
-			},
-			[]llm.Chunk{
-				llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{"}, llm.ToolCallDelta{Index: 0, Arguments: "}"},
-				finish(llm.FinishToolCalls, llm.Usage{}),
-			},
-		},
-		"arguments before the name": {
-			[]string{
-				`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{"}}]}}]}`,
-				`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"}"}}]}}]}`,
-				stop,
-			},
-			[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, finish(llm.FinishToolCalls, llm.Usage{})},
-		},
-		"other choices, a refusal, an unknown reason": {
-			[]string{`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":null,"refusal":"I cannot."},"finish_reason":"eos"}]}`},
-			[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finish(llm.FinishOther, llm.Usage{})},
-		},
-	} {
+	for name, test := range compatibleAnswers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decode(wire.Limits{}, test.events...)
@@ -143,19 +145,22 @@ func TestAnswersOfCompatibleServers(t *testing.T) {
 	}
 }
 
+// streamedFaults are the errors of events.
+var streamedFaults = map[string]llm.Error{
+	`{"error":{"message":"no","code":"context_length_exceeded"}}`:                                    {Code: llm.CodeContextLength, Message: "no"},
+	`{"error":{"message":"no","type":"invalid_request_error"}}`:                                      {Code: llm.CodeInvalidRequest, Message: "no"},
+	`{"error":{"message":"no","code":429}}`:                                                          {Code: llm.CodeRateLimited, Status: 429, Message: "no"},
+	`{"error":{"message":"no","code":"502"},"choices":[{"index":0,"delta":{},"finish_reason":"x"}]}`: {Code: llm.CodeUnavailable, Status: 502, Message: "no"},
+	`{"error":"no"}`: {Code: llm.CodeUnavailable, Message: "no"},
+	`{"error":{}}`:   {Code: llm.CodeUnavailable},
+	`["x"]`:          {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not a JSON object"},
+	`null`:           {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not a JSON object"},
+	`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":-1,"function":{"name":"f"}}]}}]}`: {Code: llm.CodeMalformedResponse, Message: "a tool call has a negative index"},
+}
+
 func TestFaultsInStream(t *testing.T) {
 	t.Parallel()
-	for data, want := range map[string]llm.Error{
-		`{"error":{"message":"no","code":"context_length_exceeded"}}`:                                    {Code: llm.CodeContextLength, Message: "no"},
-		`{"error":{"message":"no","type":"invalid_request_error"}}`:                                      {Code: llm.CodeInvalidRequest, Message: "no"},
-		`{"error":{"message":"no","code":429}}`:                                                          {Code: llm.CodeRateLimited, Status: 429, Message: "no"},
-		`{"error":{"message":"no","code":"502"},"choices":[{"index":0,"delta":{},"finish_reason":"x"}]}`: {Code: llm.CodeUnavailable, Status: 502, Message: "no"},
-		`{"error":"no"}`: {Code: llm.CodeUnavailable, Message: "no"},
-		`{"error":{}}`:   {Code: llm.CodeUnavailable},
-		`["x"]`:          {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not a JSON object"},
-		`null`:           {Code: llm.CodeMalformedResponse, Message: "an event of the stream is not a JSON object"},
-		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":-1,"function":{"name":"f"}}]}}]}`: {Code: llm.CodeMalformedResponse, Message: "a tool call has a negative index"},
-	} {
+	for data, want := range streamedFaults {
 		_, err := decode(wire.Limits{}, data)
 		failure, ok := err.(*llm.Error)
 		if !ok {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
-	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/internal/wire"
@@ -57,11 +56,11 @@ type responseEvent struct {
 // responseObject is the response object of an event: the status of the response and, at its end,
 // its usage.
 type responseObject struct {
-	Model      json.RawMessage          `json:"model"`
-	Status     string                   `json:"status"`
-	Error      json.RawMessage          `json:"error"`
-	Incomplete struct{ Reason string }  `json:"incomplete_details"`
-	Usage      *responses.ResponseUsage `json:"usage"`
+	Model      json.RawMessage         `json:"model"`
+	Status     string                  `json:"status"`
+	Error      json.RawMessage         `json:"error"`
+	Incomplete struct{ Reason string } `json:"incomplete_details"`
+	Usage      *responseUsage          `json:"usage"`
 }
 
 // output is an output item in the event of its start or end. Type determines which fields are set.

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/llm/internal/wire"
 )
@@ -14,7 +12,7 @@ func (r *response) readUsage(s *responseObject) {
 	}
 	r.SetModel(s.Model)
 	if s.Usage != nil {
-		r.Finish.Usage = responseUsage(*s.Usage)
+		r.Finish.Usage = s.Usage.counts()
 	}
 }
 
@@ -68,16 +66,4 @@ func (r *response) End(err error) error {
 		r.Emit(llm.TextDelta{Text: rest})
 	}
 	return r.Close()
-}
-
-// responseUsage converts the API's usage object.
-func responseUsage(u responses.ResponseUsage) llm.Usage {
-	return llm.Usage{
-		Input:       count(u.InputTokens, u.JSON.InputTokens),
-		Output:      count(u.OutputTokens, u.JSON.OutputTokens),
-		Total:       count(u.TotalTokens, u.JSON.TotalTokens),
-		Reasoning:   count(u.OutputTokensDetails.ReasoningTokens, u.OutputTokensDetails.JSON.ReasoningTokens),
-		CachedInput: count(u.InputTokensDetails.CachedTokens, u.InputTokensDetails.JSON.CachedTokens),
-		CacheWrite:  count(u.InputTokensDetails.CacheWriteTokens, u.InputTokensDetails.JSON.CacheWriteTokens),
-	}
 }

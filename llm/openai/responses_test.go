@@ -11,15 +11,20 @@ import (
 )
 
 func TestResponsesConformance(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
-	llmtest.Run(t, llmtest.Provider{
-		New: func(e llmtest.Endpoint) llm.Model {
-			return NewResponses(Config{BaseURL: e.BaseURL, APIKey: e.APIKey, HTTPClient: e.Client})
-		},
-		NewEncoder: func() llmtest.Encoder { return &responsesEncoder{calls: map[int]int{}} },
-		ErrorBody: func(message string) string {
-			return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":null}}`, message)
-		},
-	})
+	llmtest.Run(t, responsesProvider)
+}
+
+func BenchmarkResponsesStream(b *testing.B) { llmtest.Benchmark(b, responsesProvider) }
+
+// responsesProvider describes the provider to the suite.
+var responsesProvider = llmtest.Provider{
+	New: func(e llmtest.Endpoint) llm.Model {
+		return NewResponses(Config{BaseURL: e.BaseURL, APIKey: e.APIKey, HTTPClient: e.Client})
+	},
+	NewEncoder: func() llmtest.Encoder { return &responsesEncoder{calls: map[int]int{}} },
+	ErrorBody: func(message string) string {
+		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":null}}`, message)
+	},
 }
 
 // responsesEncoder writes responses in OpenAI's format: items are added and done, each with its
