@@ -135,6 +135,9 @@ func (b *bench) measure(ctx context.Context, s system) (m measures, err error) {
 	defer func() { err = errors.Join(err, r.stop()) }()
 	g := &gauge{running: r, bench: []int{os.Getpid(), b.model.cmd.Process.Pid}}
 	m = measures{}
+	if err := g.idle(ctx, m); err != nil {
+		return nil, err
+	}
 	l := &load{target: r.target}
 	for _, ph := range b.plan.phases {
 		if err := g.phase(ctx, l, ph, m); err != nil {

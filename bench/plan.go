@@ -6,20 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 )
-
-// phase is one kind of load, measured as a whole.
-type phase struct {
-	name        string
-	pace        pace
-	concurrency int
-	runs        int
-	warmup      int // discarded runs at the start
-	// spread is the time over which the first runs begin, so that they do not begin at the same
-	// moment.
-	spread time.Duration
-}
 
 // plan has the systems and loads to measure.
 type plan struct {
@@ -33,29 +20,6 @@ type plan struct {
 	results   string // directory, "" = nowhere
 	profiles  string // directory, "" = none
 	quick     bool
-}
-
-// Names of the phases.
-const (
-	phaseFirst = "first" // time to first token, one run after another
-	phaseLoad  = "load"  // runs per second and their cost
-	phasePaced = "paced" // latency added to each token
-)
-
-func fullPhases() []phase {
-	return []phase{
-		{name: phaseFirst, pace: instant, concurrency: 1, runs: 300, warmup: 50},
-		{name: phaseLoad, pace: instant, concurrency: 50, runs: 1500, warmup: 300},
-		{name: phasePaced, pace: paced, concurrency: 50, runs: 200, warmup: 50, spread: tokensPerRun * tokenInterval},
-	}
-}
-
-func quickPhases() []phase {
-	return []phase{
-		{name: phaseFirst, pace: instant, concurrency: 1, runs: 60, warmup: 20},
-		{name: phaseLoad, pace: instant, concurrency: 50, runs: 200, warmup: 50},
-		{name: phasePaced, pace: paced, concurrency: 50, runs: 50, spread: time.Second},
-	}
 }
 
 func parsePlan(args []string, progress io.Writer) (*plan, error) {
