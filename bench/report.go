@@ -26,7 +26,7 @@ func (r *report) markdown() string {
 	fmt.Fprintf(&b, "# Bench, %s, commit %s\n\n", r.Date, r.Commit)
 	fmt.Fprintf(&b, "%s, %d cores, %s of memory, Linux %s, %s. Medians of %d repetitions; runs of %d tokens, paced ones at one per %s.\n",
 		m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, r.Plan.Repetitions, tokensPerRun, tokenInterval)
-	b.WriteString("Client and model ran on the same machine. × = in proportion to the proxy, which keeps nothing.\n\n")
+	b.WriteString("Client and model ran on the same machine. × = in proportion to the proxy, which stores nothing.\n\n")
 	if len(r.Repetitions) > 0 {
 		r.writeTable(&b)
 	}

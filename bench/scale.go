@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// scale is a load with a size, such as 5,000 viewers, on one API process and one worker. run measures
-// it with size n.
+// scale is a load with a size, such as 5,000 viewers, on one system. run measures it with size n.
 type scale struct {
 	amount
 	run func(ctx context.Context, s *site, n int) error
-	// settings are environment variables for the API and the worker, NAME=value.
+	// system is the name of the system that is measured.
+	system string
+	// settings are environment variables for the system's processes, NAME=value.
 	settings []string
 }
 
 var scales = []scale{
-	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, small},
-	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, small},
-	{amount{"parked", "Parked runs", 10000, 200}, parked, small},
-	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}},
+	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, "apart", small},
+	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, "apart", small},
+	{amount{"parked", "Parked runs", 10000, 200}, parked, "apart", small},
+	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, "apart", []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}},
 }
 
 // small are settings with which few runs fill the cache of workflows, and waiting runs are parked
@@ -51,7 +52,7 @@ func (f finding) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%.*f %s", digits, f.Value, f.Unit))
 }
 
-// site is the setup of a scale: API, worker and servers as separate processes.
+// site is the setup of a scale: a running system.
 type site struct {
 	*running
 	bench    *bench
@@ -89,7 +90,7 @@ func (b *bench) measureScales(ctx context.Context) (map[string][]finding, error)
 }
 
 func (b *bench) measureScale(ctx context.Context, sc scale, n int) (_ []finding, err error) {
-	r, err := b.start(ctx, systemOf("apart"), false, sc.settings...)
+	r, err := b.start(ctx, systemOf(sc.system), false, sc.settings...)
 	if err != nil {
 		return nil, err
 	}

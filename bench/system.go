@@ -24,6 +24,7 @@ type system struct {
 var systems = []system{
 	{"direct", "direct", startDirect},
 	{"proxy", "proxy", startProxy},
+	{"copilotkit", "CopilotKit runtime", startCopilotKit},
 	{"dev", "perdure dev", startDev},
 	{"apart", "api + worker", startApart},
 }
@@ -43,6 +44,7 @@ func systemOf(name string) system {
 // environment is the environment in which systems are started.
 type environment struct {
 	bin   string // directory of the built programs
+	root  string // directory of the tree that the bench belongs to
 	self  string // this program
 	dir   string // for data and logs; a new one for each start
 	model string // base URL of the model server, up to and including /v1
