@@ -19,6 +19,9 @@ type scale struct {
 }
 
 var scales = []scale{
+	{amount{"approvals", "Approvals of single runs in perdure dev", 100, 20}, approvals, "dev", nil},
+	{amount{"memory", "Memory of perdure dev, with runs and as many parked runs", 1000, 200}, memory, "dev", []string{"PERDURE_PARK_AFTER=1s"}},
+	{amount{"kills", "Workers killed while they stream", 20, 5}, kills, "apart", nil},
 	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, "apart", small},
 	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, "apart", small},
 	{amount{"parked", "Parked runs", 10000, 200}, parked, "apart", small},

@@ -70,6 +70,9 @@ type running struct {
 	// temporal and namespace are the address and the namespace of its workflows, for a system with
 	// its own servers.
 	temporal, namespace string
+	// startWorker starts a further worker, for a system with separate processes. It does not wait
+	// until the worker is ready.
+	startWorker func() (*process, error)
 }
 
 func (r *running) process(name string) *process {
@@ -146,9 +149,7 @@ func startDev(ctx context.Context, e *environment) (*running, error) {
 		return nil, err
 	}
 	r.processes = []*process{p}
-	var where struct {
-		API string `json:"api"`
-	}
+	var where struct{ API, Temporal, Namespace string }
 	err = p.await(ctx, func() bool {
 		text, err := os.ReadFile(filepath.Join(data, "addresses.json"))
 		return err == nil && json.Unmarshal(text, &where) == nil && answers(ctx, where.API+"/readyz")
@@ -156,7 +157,7 @@ func startDev(ctx context.Context, e *environment) (*running, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
-	r.target = agentTarget(where.API)
+	r.target, r.temporal, r.namespace = agentTarget(where.API), where.Temporal, where.Namespace
 	return r, nil
 }
 
