@@ -13,7 +13,8 @@ import (
 type bench struct {
 	plan     *plan
 	progress io.Writer
-	this     build // the tree of the bench
+	this     build  // the tree of the bench
+	base     string // commit to compare with, "" = none
 	measured build
 	self     string
 	dir      string
@@ -25,6 +26,9 @@ type bench struct {
 func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err error) {
 	b := &bench{plan: p, progress: progress}
 	if b.this, err = thisBuild(ctx); err != nil {
+		return nil, err
+	}
+	if b.base, err = b.baseCommit(ctx); err != nil {
 		return nil, err
 	}
 	b.withoutCopilotKit()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -16,28 +17,38 @@ type scale struct {
 	system string
 	// settings are environment variables for the system's processes, NAME=value.
 	settings []string
+	// large means that a measurement with -quick or -base leaves it out, unless it is named.
+	large bool
 }
 
 var scales = []scale{
-	{amount{"approvals", "Approvals of single runs in perdure dev", 100, 20}, approvals, "dev", nil},
-	{amount{"memory", "Memory of perdure dev, with runs and as many parked runs", 1000, 200}, memory, "dev", []string{"PERDURE_PARK_AFTER=1s"}},
-	{amount{"kills", "Workers killed while they stream", 20, 5}, kills, "apart", nil},
-	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, "apart", small},
-	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, "apart", small},
-	{amount{"parked", "Parked runs", 10000, 200}, parked, "apart", small},
-	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, "apart", []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}},
+	{amount{"approvals", "Approvals of single runs in perdure dev", 100, 20}, approvals, "dev", nil, false},
+	{amount{"memory", "Memory of perdure dev, with runs and as many parked runs", 1000, 200}, memory, "dev", []string{"PERDURE_PARK_AFTER=1s"}, false},
+	{amount{"kills", "Workers killed while they stream", 20, 5}, kills, "apart", nil, false},
+	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, "apart", small, true},
+	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, "apart", small, true},
+	{amount{"parked", "Parked runs", 10000, 200}, parked, "apart", small, true},
+	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, "apart", []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}, true},
 }
 
 // small are settings with which few runs fill the cache of workflows, and waiting runs are parked
 // soon.
 var small = []string{"PERDURE_PARK_AFTER=1s", "PERDURE_WORKFLOW_CACHE=100"}
 
-func scaleAmounts() []amount {
-	all := make([]amount, len(scales))
-	for i, s := range scales {
-		all[i] = s.amount
+// scaleAmounts returns the amounts of scales, with or without the large ones.
+func scaleAmounts(large bool) []amount {
+	var all []amount
+	for _, s := range scales {
+		if large || !s.large {
+			all = append(all, s.amount)
+		}
 	}
 	return all
+}
+
+// largeAmounts returns the amounts of the large scales.
+func largeAmounts() []amount {
+	return slices.DeleteFunc(scaleAmounts(true), func(a amount) bool { return slices.Contains(scaleAmounts(false), a) })
 }
 
 // finding is one number of a scale.
