@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -49,5 +52,27 @@ func TestBuildsTakeTurns(t *testing.T) {
 	}
 	if got := order.String(); got != "ABBAABBA" {
 		t.Errorf("order = %s, want ABBAABBA", got)
+	}
+}
+
+func TestPairingIsStoredWithBothCommits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := &pairing{Date: "2026-11-26", Commit: "head", Base: "base", Plan: &plan{Repetitions: minRounds}}
+	p.add(reportOf(10, 20, 200).rows(), true)
+	if err := p.save(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "2026-11-26-head-against-base.md"))
+	if err != nil || string(text) != p.markdown() {
+		t.Errorf("Markdown = %q, %v; want the report", text, err)
+	}
+	body, err := os.ReadFile(filepath.Join(dir, "2026-11-26-head-against-base.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got pairing
+	if err := json.Unmarshal(body, &got); err != nil || len(got.Rows) != 3 || got.Rows[0].Base[0] != 10 {
+		t.Errorf("JSON = %s, %v; want three rows with their values", body, err)
 	}
 }
