@@ -91,7 +91,8 @@ rules: $(TOOLS)/ready cold openssl # check that workflows are deterministic, and
 	$(TOOLS)/workflowcheck ./workflows/...
 	go test ./internal/archtest
 
-# The commit that "make check" compares with. It tests the packages that differ.
+# The commit that "make check" compares with. It tests the packages that differ. "make bench" compares only with a
+# BASE of the command line.
 BASE ?= HEAD
 CHANGED = $(sort $(patsubst %/,./%,$(dir $(wildcard $(shell git diff --name-only $(BASE) -- '*.go'; git ls-files -o --exclude-standard -- '*.go')))))
 
@@ -179,8 +180,8 @@ cluster: cold $(NODE_READY) ## Kill KILLS (20) NATS nodes during reads, and test
 	go test $(RACE) -count=1 -timeout 20m -run '^TestLargeCluster$$' ./e2e/cluster
 
 .PHONY: bench
-bench: cold ## Measure the cost of durability; ARGS="-quick" is a short run
-	cd bench && go run . $(ARGS)
+bench: cold $(filter e2e/node/copilotkit/%,$(NODE_READY)) ## Measure the cost of durability; ARGS="-quick" is a short run, BASE=COMMIT compares with a commit
+	cd bench && go run . $(and $(filter command,$(origin BASE)),$(BASE),-base $(BASE)) $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)

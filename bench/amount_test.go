@@ -11,12 +11,12 @@ import (
 
 func TestAmounts(t *testing.T) {
 	t.Parallel()
-	got, err := parseAmounts("scales", "crowd=70,streams", scaleAmounts(), true)
+	got, err := parseAmounts("scales", "crowd=70,streams", scaleAmounts(true), true)
 	if diff := cmp.Diff(map[string]int{"crowd": 70, "streams": 100}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	for _, text := range []string{"crowds", "crowd=0", "crowd=many"} {
-		if _, err := parseAmounts("scales", text, scaleAmounts(), false); err == nil {
+		if _, err := parseAmounts("scales", text, scaleAmounts(true), false); err == nil {
 			t.Errorf("amounts %q: got no error, want one", text)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -48,21 +49,36 @@ func (r *running) startApart(ctx context.Context, e *environment) error {
 	env := append(e.modelEnv(),
 		"TEMPORAL_ADDRESS="+where.Temporal, "TEMPORAL_NAMESPACE="+where.Namespace, "NATS_URL="+where.NATS,
 		"PERDURE_LOG_LEVEL=warn", "PERDURE_ADDR="+addr, "PERDURE_AGENTS="+agents)
-	for _, name := range []string{"worker", "api"} {
+	start := func(name, program string) (*process, error) {
 		metrics, err := freePort()
 		if err != nil {
-			return err
+			return nil, err
+		}
+		p, err := spawn(e.dir, name, append(slices.Clone(env), "PERDURE_METRICS_ADDR="+metrics), filepath.Join(e.bin, program))
+		if err != nil {
+			return nil, err
 		}
 		r.metrics[name] = "http://" + metrics + "/metrics"
-		p, err := spawn(e.dir, name, append(slices.Clone(env), "PERDURE_METRICS_ADDR="+metrics), filepath.Join(e.bin, name))
-		if err != nil {
-			return err
-		}
 		r.processes = append(r.processes, p)
+		return p, nil
+	}
+	r.startWorker = func() (*process, error) { return start(fmt.Sprintf("worker-%d", len(r.processes)), "worker") }
+	if _, err := start("worker", "worker"); err != nil {
+		return err
+	}
+	api, err := start("api", "api")
+	if err != nil {
+		return err
 	}
 	r.target = agentTarget("http://" + addr)
 	// A run that arrives before the worker waits for it; only the API must be ready.
-	return r.processes[len(r.processes)-1].await(ctx, func() bool { return answers(ctx, r.target.base+"/readyz") })
+	return api.await(ctx, func() bool { return answers(ctx, r.target.base+"/readyz") })
+}
+
+// ready waits until a process with metrics is ready.
+func (r *running) ready(ctx context.Context, p *process) error {
+	url := strings.TrimSuffix(r.metrics[p.name], "/metrics") + "/readyz"
+	return p.await(ctx, func() bool { return answers(ctx, url) })
 }
 
 // dial connects to the system's Temporal.

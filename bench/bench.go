@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -15,8 +13,9 @@ import (
 type bench struct {
 	plan     *plan
 	progress io.Writer
-	commit   string
-	bin      string
+	this     build  // the tree of the bench
+	base     string // commit to compare with, "" = none
+	measured build
 	self     string
 	dir      string
 	model    *process
@@ -26,17 +25,17 @@ type bench struct {
 // prepare builds the measured programs and starts the model.
 func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err error) {
 	b := &bench{plan: p, progress: progress}
-	root, err := output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}", product)
-	if err != nil {
+	if b.this, err = thisBuild(ctx); err != nil {
 		return nil, err
 	}
-	b.bin = filepath.Join(root, "bin")
-	if b.commit, err = commitOf(ctx, root); err != nil {
+	if b.base, err = b.baseCommit(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.build(ctx, root); err != nil {
+	b.withoutCopilotKit()
+	if err := b.compile(ctx, b.this); err != nil {
 		return nil, err
 	}
+	b.measured = b.this
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -49,35 +48,6 @@ func prepare(ctx context.Context, p *plan, progress io.Writer) (_ *bench, err er
 	}
 	b.modelURL = base + "/v1"
 	return b, nil
-}
-
-// product is the module that is measured.
-const product = "github.com/perdure/perdure"
-
-// program is a command that a system needs, with its package in the measured module.
-type program struct{ name, pkg string }
-
-// programs are the programs that each system needs.
-var programs = map[string][]program{
-	"dev":   {{"perdure", "./cmd/perdure"}},
-	"apart": {{"api", "./cmd/api"}, {"worker", "./cmd/worker"}, {"bench-servers", "./e2e/servers"}},
-}
-
-// build builds the programs; root is the directory of the measured module.
-func (b *bench) build(ctx context.Context, root string) error {
-	systems := b.plan.Systems
-	if len(b.plan.Scales)+len(b.plan.Pipelines) > 0 && !slices.Contains(systems, "apart") {
-		systems = append(slices.Clone(systems), "apart")
-	}
-	for _, name := range systems {
-		for _, p := range programs[name] {
-			b.tell("building %s", p.name)
-			if _, err := output(ctx, root, "go", "build", "-o", filepath.Join(b.bin, p.name), p.pkg); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (b *bench) close() {
@@ -94,7 +64,7 @@ func (b *bench) tell(format string, args ...any) {
 // measureAll measures every system in the planned number of repetitions, and takes profiles at the
 // end.
 func (b *bench) measureAll(ctx context.Context) (*report, error) {
-	r := &report{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit, Machine: thisMachine(), Plan: b.plan, Repetitions: map[string][]measures{}}
+	r := &report{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.measured.commit, Machine: thisMachine(), Plan: b.plan, Repetitions: map[string][]measures{}}
 	for i := range b.plan.Repetitions {
 		for _, name := range b.plan.order(i) {
 			b.tell("repetition %d of %d: %s", i+1, b.plan.Repetitions, name)
@@ -122,7 +92,7 @@ func (b *bench) start(ctx context.Context, s system, pprof bool, settings ...str
 		return nil, err
 	}
 	return s.start(ctx, &environment{
-		bin: b.bin, self: b.self, dir: dir, model: b.modelURL, pprof: pprof, settings: settings, pipelines: b.plan.definitions(),
+		bin: b.measured.bin, root: b.this.root, self: b.self, dir: dir, model: b.modelURL, pprof: pprof, settings: settings, pipelines: b.plan.definitions(),
 	})
 }
 
@@ -135,6 +105,9 @@ func (b *bench) measure(ctx context.Context, s system) (m measures, err error) {
 	defer func() { err = errors.Join(err, r.stop()) }()
 	g := &gauge{running: r, bench: []int{os.Getpid(), b.model.cmd.Process.Pid}}
 	m = measures{}
+	if err := g.idle(ctx, m); err != nil {
+		return nil, err
+	}
 	l := &load{target: r.target}
 	for _, ph := range b.plan.phases {
 		if err := g.phase(ctx, l, ph, m); err != nil {

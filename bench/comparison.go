@@ -18,6 +18,7 @@ type comparison struct {
 }
 
 var comparisons = []comparison{
+	{amount{"text", "A text run, against a workflow of one activity", 100, 20}, text},
 	{amount{"steps", "A pipeline of tool steps, against an activity for each", 100, 30}, steps},
 	{amount{"map", "A map, 20 at a time, against child workflows of one activity", 500, 50}, items},
 	{amount{"subagents", "Agents that hand work to another, against a child workflow", 100, 20}, subagents},

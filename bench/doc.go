@@ -1,13 +1,15 @@
-// Command bench measures the cost of durability: the same runs against Perdure and against a plain
-// proxy that stores nothing, in one session on one machine.
+// Command bench measures the cost of durability: the same runs against Perdure and against systems that
+// store nothing, in one session on one machine.
 //
 //	           ┌──────────────────── direct ────────────────────┐
-//	client ◄───┼── proxy: AG-UI, nothing stored ────────────────┼──► model
+//	           ├── proxy: AG-UI, nothing stored ────────────────┤
+//	client ◄───┼── copilotkit: its runtime, nothing stored ─────┼──► model
 //	(this      ├── dev: perdure dev, everything in one process ─┤    (a process
 //	 process)  └── apart: api + worker + servers ───────────────┘     of its own)
 //
 //	go run .            full measurement, written to results
-//	go run . -quick     a short measurement of a few minutes, not stored
+//	go run . -quick     a short measurement of less than five minutes, not stored
+//	go run . -base HEAD~1    this tree and another commit in turns
 //	go run . -profile /tmp/p -systems proxy,dev
 //	go run . -systems "" -pipelines "" -scales crowd=1000,parked    only these, at scale
 //	go run . -systems "" -scales "" -pipelines steps,map=200        only pipelines
@@ -26,9 +28,13 @@
 // same servers: one execution at a time, alternately. They do the same work, but clients cannot watch
 // their progress.
 //
-// A scale is a load with a number: viewers of one run, concurrent runs, parked runs. Each is
-// measured once, with its own API, worker and servers. It fails if one viewer does not receive
-// exactly the events that all others receive.
+// A scale is a load with a number: approvals, killed workers, viewers of one run, parked runs. Each is
+// measured once, on a system of its own. The scale crowd fails if one viewer does not receive exactly the
+// events that all others receive.
+//
+// With -base, the programs of the other commit are built in a worktree, and both builds are measured in
+// rounds: ABBA. Client, model and plain workflows are those of this tree. A difference is beyond noise if
+// the ranges of the rounds do not overlap.
 //
 // The bench needs Linux, because it reads /proc.
 package main

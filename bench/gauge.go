@@ -68,6 +68,31 @@ func (g *gauge) read() (r reading, err error) {
 	return r, nil
 }
 
+// idleTime is how long a system is left alone before its idle memory is measured.
+const idleTime = 2 * time.Second
+
+// idle adds the memory of the system's processes before their first run.
+func (g *gauge) idle(ctx context.Context, m measures) error {
+	if len(g.running.processes) == 0 {
+		return nil
+	}
+	if err := wait(ctx, idleTime); err != nil {
+		return err
+	}
+	for _, p := range g.running.processes {
+		now, _, err := memoryOf(p.cmd.Process.Pid)
+		if err != nil {
+			return err
+		}
+		mib := float64(now) / (1 << 20)
+		m[memoryIdle] += mib
+		if p.name == "api" {
+			m[idleAPI] = mib
+		}
+	}
+	return nil
+}
+
 // memory adds the total memory of the system's processes.
 func (g *gauge) memory(m measures) error {
 	if len(g.running.processes) == 0 {

@@ -31,12 +31,10 @@ func (l *load) driveWhile(ctx context.Context, ph phase, another func() bool) (*
 		total sample
 	)
 	g, ctx := errgroup.WithContext(ctx)
-	for i := range ph.concurrency {
+	begun := time.Now()
+	for i := range ph.users() {
 		g.Go(func() error {
-			if err := wait(ctx, ph.spread*time.Duration(i)/time.Duration(ph.concurrency)); err != nil {
-				return err
-			}
-			s, err := l.user(ctx, ph.pace, another)
+			s, err := l.user(ctx, ph.pace, another, func(n int) time.Duration { return time.Until(begun.Add(ph.begin(i, n))) })
 			mu.Lock()
 			defer mu.Unlock()
 			total.add(s)
@@ -46,15 +44,19 @@ func (l *load) driveWhile(ctx context.Context, ph phase, another func() bool) (*
 	return &total, g.Wait()
 }
 
-// user returns one client that makes one run after another.
-func (l *load) user(ctx context.Context, p pace, another func() bool) (*sample, error) {
+// user returns one client that makes one run after another. until returns how long it waits before its
+// n-th run.
+func (l *load) user(ctx context.Context, p pace, another func() bool, until func(n int) time.Duration) (*sample, error) {
 	s := &sample{}
 	c, err := dial(ctx, l.target)
 	if err != nil {
 		return s, err
 	}
 	defer c.close()
-	for another() {
+	for n := 0; another(); n++ {
+		if err := wait(ctx, until(n)); err != nil {
+			return s, err
+		}
 		id := fmt.Sprintf("bench-%d", l.next.Add(1))
 		if err := c.run(p, id, s); err != nil {
 			return s, fmt.Errorf("run %s: %w", id, err)
@@ -64,7 +66,7 @@ func (l *load) user(ctx context.Context, p pace, another func() bool) (*sample, 
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	if d == 0 {
+	if d <= 0 {
 		return nil
 	}
 	t := time.NewTimer(d)

@@ -18,6 +18,10 @@ type machine struct {
 	Go     string `json:"go"`
 }
 
+func (m machine) String() string {
+	return fmt.Sprintf("%s, %d cores, %s of memory, Linux %s, %s", m.CPU, m.Cores, m.Memory, m.Kernel, m.Go)
+}
+
 func thisMachine() machine {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return machine{

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -28,6 +29,12 @@ var roles = map[string]func(context.Context) error{
 	"plain": servePlain,
 }
 
+// result is what a bench prints and stores.
+type result interface {
+	markdown() string
+	save(dir string) error
+}
+
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) == 1 && roles[args[0]] != nil {
 		return roles[args[0]](ctx)
@@ -44,13 +51,23 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	defer b.close()
-	r, err := b.measureAll(ctx)
+	begun := time.Now()
+	r, err := b.results(ctx)
 	if err != nil {
 		return err
 	}
+	b.tell("measured within %s", time.Since(begun).Round(time.Second))
 	fmt.Fprint(out, r.markdown())
 	if p.results == "" {
 		return nil
 	}
 	return r.save(p.results)
+}
+
+// results measures this tree, or compares it with another commit.
+func (b *bench) results(ctx context.Context) (result, error) {
+	if b.base != "" {
+		return b.pair(ctx)
+	}
+	return b.measureAll(ctx)
 }

@@ -20,6 +20,11 @@ const (
 	addedP50    measure = "added_per_token_p50_ms"
 	addedP99    measure = "added_per_token_p99_ms"
 	cpuPerToken measure = "cpu_us_per_paced_token"
+	cpuMargin   measure = "cpu_us_per_further_token"
+	waveP50     measure = "added_per_token_waves_p50_ms"
+	waveP99     measure = "added_per_token_waves_p99_ms"
+	memoryIdle  measure = "rss_idle_mib"
+	idleAPI     measure = "rss_idle_api_mib"
 	memoryEnd   measure = "rss_end_mib"
 	memoryPeak  measure = "rss_peak_mib"
 	othersLoad  measure = "other_load_cores"
@@ -43,7 +48,12 @@ var table = []struct {
 	{cpuPerRuns, "CPU, s per 1,000 runs", 2, true},
 	{addedP50, "added per token, 50 paced runs, p50, ms", 2, true},
 	{addedP99, "added per token, 50 paced runs, p99, ms", 2, true},
+	{waveP50, "added per token, 50 runs begin every 2 s, p50, ms", 2, true},
+	{waveP99, "added per token, 50 runs begin every 2 s, p99, ms", 2, true},
 	{cpuPerToken, "CPU, µs per paced token (all of the run)", 0, true},
+	{cpuMargin, "CPU, µs per further token of a longer run", 0, true},
+	{memoryIdle, "RSS idle, MiB", 0, true},
+	{idleAPI, "… of it the API's, MiB", 0, false},
 	{memoryEnd, "RSS at the end, MiB", 0, true},
 	{memoryPeak, "RSS peak, MiB", 0, true},
 	{othersLoad, "other load on the machine, cores", 2, false},
@@ -51,6 +61,9 @@ var table = []struct {
 
 // measures are the numbers of one repetition of one system. Numbers that do not apply are absent.
 type measures map[measure]float64
+
+// add adds the numbers of a phase. The phase lasting needs those of the phase paced: the starts and the
+// ends of runs cancel out in the difference of their costs.
 
 func (m measures) add(ph phase, s *sample, used span, hasProcesses bool) {
 	runs, seconds := float64(ph.runs), used.wall.Seconds()
@@ -73,6 +86,13 @@ func (m measures) add(ph phase, s *sample, used span, hasProcesses bool) {
 		if hasProcesses {
 			m[cpuPerToken] = float64(used.system/time.Microsecond) / (runs * tokensPerRun)
 		}
+	case phaseLasting:
+		if hasProcesses {
+			perRun := float64(used.system/time.Microsecond) / runs
+			m[cpuMargin] = (perRun - m[cpuPerToken]*tokensPerRun) / (tokensLasting - tokensPerRun)
+		}
+	case phaseWaves:
+		m[waveP50], m[waveP99] = millis(s.added, 0.5), millis(s.added, 0.99)
 	}
 	m[othersLoad] = max(m[othersLoad], used.others.Seconds()/seconds)
 }

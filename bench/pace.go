@@ -9,6 +9,7 @@ type pace string
 const (
 	instant pace = "instant" // all tokens at once
 	paced   pace = "paced"   // one token per 20 ms
+	lasting pace = "lasting" // like paced, for longer
 	slow    pace = "slow"    // five tokens a second, for a while
 	brief   pace = "brief"   // like slow, but shorter
 	wide    pace = "wide"    // five large tokens a second: backpressure of a client that stops reading shows soon
@@ -31,12 +32,14 @@ type speech struct {
 
 const (
 	tokensPerRun  = 100
+	tokensLasting = 3 * tokensPerRun
 	tokenInterval = 20 * time.Millisecond
 )
 
 var speeches = map[pace]speech{
 	instant: {tokens: tokensPerRun},
 	paced:   {tokens: tokensPerRun, interval: tokenInterval},
+	lasting: {tokens: tokensLasting, interval: tokenInterval},
 	slow:    {tokens: 400, interval: 200 * time.Millisecond},
 	brief:   {tokens: 75, interval: 200 * time.Millisecond},
 	wide:    {tokens: 600, interval: 200 * time.Millisecond, padding: 4 << 10},

@@ -10,8 +10,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/perdure/perdure/agui"
 )
 
 const (
@@ -131,18 +129,6 @@ func (l *lot) park(ctx context.Context, n int) error {
 
 func parkedID(i int) string { return fmt.Sprintf("parked-%d", i) }
 
-// ask makes a run and returns the ID of the interrupt that it ends with.
-func (l *lot) ask(ctx context.Context, id string) (string, error) {
-	end, err := l.runToEnd(ctx, string(asking), l.target.body(asking, id), nil)
-	if err != nil {
-		return "", err
-	}
-	if end.Outcome == nil || len(end.Outcome.Interrupts) != 1 {
-		return "", fmt.Errorf("%w: it ended without a question", errRun)
-	}
-	return end.Outcome.Interrupts[0].ID, nil
-}
-
 // resume decides some of the interrupts, picked at random, and waits until the continued runs end.
 func (l *lot) resume(ctx context.Context) error {
 	var ended atomic.Int64
@@ -150,15 +136,8 @@ func (l *lot) resume(ctx context.Context) error {
 	begun := time.Now()
 	for _, i := range rand.Perm(len(l.questions))[:min(resumed, len(l.questions))] { //nolint:gosec // a random sample
 		g.Go(func() error {
-			id := parkedID(i)
-			body := fmt.Appendf(nil, `{"threadId":"thread-%s","runId":"on-%s","protocolVersion":"1.0","messages":[],"tools":[],"context":[],"state":{},"forwardedProps":{},`+
-				`"resume":[{"interruptId":%q,"status":"resolved","payload":{"approved":true}}]}`, id, id, l.questions[i])
-			end, err := l.runToEnd(ctx, string(asking), body, nil)
-			if err != nil {
+			if _, err := l.approve(ctx, parkedID(i), l.questions[i]); err != nil {
 				return fmt.Errorf("run %d: %w", i, err)
-			}
-			if end.Outcome != nil && end.Outcome.Type != agui.OutcomeSuccess {
-				return fmt.Errorf("run %d: %w: it ended with %s", i, errRun, end.Outcome.Type)
 			}
 			ended.Add(1)
 			return nil

@@ -58,7 +58,7 @@ func servePlain(ctx context.Context) error {
 	defer c.Close()
 	p := &plain{calculate: builtin.Calculate(), model: os.Getenv("OPENAI_BASE_URL")}
 	w := worker.New(c, plainQueue, worker.Options{})
-	for name, program := range map[string]any{"steps": p.steps, "items": p.items, "item": p.item, "handing": p.handing, "speaking": p.speaking} {
+	for name, program := range map[string]any{"steps": p.steps, "text": p.text, "items": p.items, "item": p.item, "handing": p.handing, "speaking": p.speaking} {
 		w.RegisterWorkflowWithOptions(program, workflow.RegisterOptions{Name: name})
 	}
 	w.RegisterActivity(p.Calculate)
@@ -110,6 +110,12 @@ func (p *plain) Speak(ctx context.Context) (s spoken, err error) {
 
 func withOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+}
+
+// text calls the model once.
+func (p *plain) text(ctx workflow.Context, _ plainWork) (done plainDone, err error) {
+	done.Spoken, err = p.speaking(ctx)
+	return done, err
 }
 
 // steps makes one call after another.

@@ -108,6 +108,13 @@ func (p *process) tail() string {
 	return strings.Join(lines, "\n")
 }
 
+// kill ends the process with SIGKILL and waits for it. stop must be called nevertheless.
+func (p *process) kill() error {
+	err := p.cmd.Process.Kill()
+	<-p.ended
+	return err
+}
+
 // stop ends the process and waits for it.
 func (p *process) stop() error {
 	_ = p.stdin.Close()

@@ -22,11 +22,10 @@ type report struct {
 // markdown returns the report in Markdown.
 func (r *report) markdown() string {
 	var b strings.Builder
-	m := r.Machine
 	fmt.Fprintf(&b, "# Bench, %s, commit %s\n\n", r.Date, r.Commit)
-	fmt.Fprintf(&b, "%s, %d cores, %s of memory, Linux %s, %s. Medians of %d repetitions; runs of %d tokens, paced ones at one per %s.\n",
-		m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, r.Plan.Repetitions, tokensPerRun, tokenInterval)
-	b.WriteString("Client and model ran on the same machine. × = in proportion to the proxy, which keeps nothing.\n\n")
+	fmt.Fprintf(&b, "%s. Medians of %d repetitions; runs of %d tokens, paced ones at one per %s.\n",
+		r.Machine, r.Plan.Repetitions, tokensPerRun, tokenInterval)
+	b.WriteString("Client and model ran on the same machine. × = in proportion to the proxy, which stores nothing.\n\n")
 	if len(r.Repetitions) > 0 {
 		r.writeTable(&b)
 	}
@@ -90,12 +89,17 @@ func (r *report) save(dir string) error {
 	if err != nil {
 		return err
 	}
+	return saveResult(dir, r.Date+"-"+r.Commit, body, r.markdown())
+}
+
+// saveResult writes a result as <name>.json and <name>.md.
+func saveResult(dir, name string, body []byte, text string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // to be read by everybody
 		return err
 	}
-	name := filepath.Join(dir, r.Date+"-"+r.Commit)
-	if err := os.WriteFile(name+".json", append(body, '\n'), 0o644); err != nil { //nolint:gosec // the same
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file+".json", append(body, '\n'), 0o644); err != nil { //nolint:gosec // the same
 		return err
 	}
-	return os.WriteFile(name+".md", []byte(r.markdown()), 0o644) //nolint:gosec // the same
+	return os.WriteFile(file+".md", []byte(text), 0o644) //nolint:gosec // the same
 }

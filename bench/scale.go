@@ -5,35 +5,50 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
-// scale is a load with a size, such as 5,000 viewers, on one API process and one worker. run measures
-// it with size n.
+// scale is a load with a size, such as 5,000 viewers, on one system. run measures it with size n.
 type scale struct {
 	amount
 	run func(ctx context.Context, s *site, n int) error
-	// settings are environment variables for the API and the worker, NAME=value.
+	// system is the name of the system that is measured.
+	system string
+	// settings are environment variables for the system's processes, NAME=value.
 	settings []string
+	// large means that a measurement with -quick or -base leaves it out, unless it is named.
+	large bool
 }
 
 var scales = []scale{
-	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, small},
-	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, small},
-	{amount{"parked", "Parked runs", 10000, 200}, parked, small},
-	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}},
+	{amount{"approvals", "Approvals of single runs in perdure dev", 100, 20}, approvals, "dev", nil, false},
+	{amount{"memory", "Memory of perdure dev, with runs and as many parked runs", 1000, 200}, memory, "dev", []string{"PERDURE_PARK_AFTER=1s"}, false},
+	{amount{"kills", "Workers killed while they stream", 20, 5}, kills, "apart", nil, false},
+	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, "apart", small, true},
+	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, "apart", small, true},
+	{amount{"parked", "Parked runs", 10000, 200}, parked, "apart", small, true},
+	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, "apart", []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}, true},
 }
 
 // small are settings with which few runs fill the cache of workflows, and waiting runs are parked
 // soon.
 var small = []string{"PERDURE_PARK_AFTER=1s", "PERDURE_WORKFLOW_CACHE=100"}
 
-func scaleAmounts() []amount {
-	all := make([]amount, len(scales))
-	for i, s := range scales {
-		all[i] = s.amount
+// scaleAmounts returns the amounts of scales, with or without the large ones.
+func scaleAmounts(large bool) []amount {
+	var all []amount
+	for _, s := range scales {
+		if large || !s.large {
+			all = append(all, s.amount)
+		}
 	}
 	return all
+}
+
+// largeAmounts returns the amounts of the large scales.
+func largeAmounts() []amount {
+	return slices.DeleteFunc(scaleAmounts(true), func(a amount) bool { return slices.Contains(scaleAmounts(false), a) })
 }
 
 // finding is one number of a scale.
@@ -51,7 +66,7 @@ func (f finding) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%.*f %s", digits, f.Value, f.Unit))
 }
 
-// site is the setup of a scale: API, worker and servers as separate processes.
+// site is the setup of a scale: a running system.
 type site struct {
 	*running
 	bench    *bench
@@ -89,7 +104,7 @@ func (b *bench) measureScales(ctx context.Context) (map[string][]finding, error)
 }
 
 func (b *bench) measureScale(ctx context.Context, sc scale, n int) (_ []finding, err error) {
-	r, err := b.start(ctx, systemOf("apart"), false, sc.settings...)
+	r, err := b.start(ctx, systemOf(sc.system), false, sc.settings...)
 	if err != nil {
 		return nil, err
 	}

@@ -68,3 +68,20 @@ func TestParseStat(t *testing.T) {
 		t.Error("parseStat of half a line: got no error, want one")
 	}
 }
+
+func TestCostOfAFurtherTokenIsThatOfLongerRuns(t *testing.T) {
+	t.Parallel()
+	const start, token = 5 * time.Millisecond, 200 * time.Microsecond
+	used := func(runs, tokens int) span {
+		return span{wall: time.Second, system: time.Duration(runs) * (start + time.Duration(tokens)*token)}
+	}
+	m := measures{}
+	m.add(phase{name: phasePaced, runs: 200}, &sample{}, used(200, tokensPerRun), true)
+	m.add(phase{name: phaseLasting, runs: 50}, &sample{}, used(50, tokensLasting), true)
+	if got := m[cpuPerToken]; got != 250 {
+		t.Errorf("CPU per token of the whole run = %v µs, want 250", got)
+	}
+	if got := m[cpuMargin]; got != 200 {
+		t.Errorf("CPU per further token = %v µs, want 200: without the start and the end of a run", got)
+	}
+}

@@ -28,18 +28,23 @@ func subagents(ctx context.Context, d *duel, n int) error {
 
 // handOver makes a run of an agent that delegates work to another agent.
 func (d *duel) handOver(ctx context.Context) (outcome, error) {
-	var s spoken
-	o, err := d.perdure(ctx, string(handing), "{}", func(event []byte) error {
-		if !bytes.Contains(event, []byte(`"TEXT_MESSAGE_CONTENT"`)) {
-			return nil
-		}
-		return s.listen(event, dialectAGUI)
-	})
+	o, s, err := d.speech(ctx, handing)
 	if err != nil {
 		return o, err
 	}
 	o.handed, err = s.handed()
 	return o, err
+}
+
+// speech makes a run of an agent and returns the outputs of its models.
+func (d *duel) speech(ctx context.Context, agent pace) (o outcome, s spoken, err error) {
+	o, err = d.perdure(ctx, string(agent), "{}", func(event []byte) error {
+		if !bytes.Contains(event, []byte(`"TEXT_MESSAGE_CONTENT"`)) {
+			return nil
+		}
+		return s.listen(event, dialectAGUI)
+	})
+	return o, s, err
 }
 
 // spoken has the outputs of the models, in order.
@@ -78,16 +83,24 @@ func (s *spoken) listen(line []byte, d dialect) error {
 	return nil
 }
 
-// handed is the time from the last token of the first output to the first token of the second. All
-// three outputs must be complete.
-func (s spoken) handed() (time.Duration, error) {
-	if len(s) != 3 {
-		return 0, fmt.Errorf("%w: %d models have spoken", errRun, len(s))
+// complete checks that there are as many outputs as wanted, each with all of its tokens.
+func (s spoken) complete(wanted int) error {
+	if len(s) != wanted {
+		return fmt.Errorf("%w: %d model calls instead of %d", errRun, len(s), wanted)
 	}
 	for _, one := range s {
 		if one.Tokens != tokensPerRun {
-			return 0, fmt.Errorf("%w: %d tokens of %d", errRun, one.Tokens, tokensPerRun)
+			return fmt.Errorf("%w: %d tokens of %d", errRun, one.Tokens, tokensPerRun)
 		}
+	}
+	return nil
+}
+
+// handed is the time from the last token of the first output to the first token of the second. All
+// three outputs must be complete.
+func (s spoken) handed() (time.Duration, error) {
+	if err := s.complete(3); err != nil {
+		return 0, err
 	}
 	return time.Duration(s[1].First-s[0].Last) * time.Microsecond, nil
 }

@@ -24,6 +24,7 @@ type system struct {
 var systems = []system{
 	{"direct", "direct", startDirect},
 	{"proxy", "proxy", startProxy},
+	{"copilotkit", "CopilotKit runtime", startCopilotKit},
 	{"dev", "perdure dev", startDev},
 	{"apart", "api + worker", startApart},
 }
@@ -43,6 +44,7 @@ func systemOf(name string) system {
 // environment is the environment in which systems are started.
 type environment struct {
 	bin   string // directory of the built programs
+	root  string // directory of the tree that the bench belongs to
 	self  string // this program
 	dir   string // for data and logs; a new one for each start
 	model string // base URL of the model server, up to and including /v1
@@ -68,6 +70,9 @@ type running struct {
 	// temporal and namespace are the address and the namespace of its workflows, for a system with
 	// its own servers.
 	temporal, namespace string
+	// startWorker starts a further worker, for a system with separate processes. It does not wait
+	// until the worker is ready.
+	startWorker func() (*process, error)
 }
 
 func (r *running) process(name string) *process {
@@ -144,9 +149,7 @@ func startDev(ctx context.Context, e *environment) (*running, error) {
 		return nil, err
 	}
 	r.processes = []*process{p}
-	var where struct {
-		API string `json:"api"`
-	}
+	var where struct{ API, Temporal, Namespace string }
 	err = p.await(ctx, func() bool {
 		text, err := os.ReadFile(filepath.Join(data, "addresses.json"))
 		return err == nil && json.Unmarshal(text, &where) == nil && answers(ctx, where.API+"/readyz")
@@ -154,7 +157,7 @@ func startDev(ctx context.Context, e *environment) (*running, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
-	r.target = agentTarget(where.API)
+	r.target, r.temporal, r.namespace = agentTarget(where.API), where.Temporal, where.Namespace
 	return r, nil
 }
 
