@@ -140,7 +140,8 @@ func (d *deployment) workerOf(identity string) string {
 	return d.workers[parts[len(parts)-2]]
 }
 
-// awaitStranded waits until a run's worker is lost and no worker takes the workflow task that follows.
+// awaitStranded waits until no worker takes the work of a run: its workflow task, or another attempt
+// of its activity.
 func (d *deployment) awaitStranded(t *testing.T, in kit.Input) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
@@ -150,8 +151,9 @@ func (d *deployment) awaitStranded(t *testing.T, in kit.Input) {
 		if err != nil {
 			t.Fatal(errors.Join(err, context.Cause(ctx)))
 		}
-		pending := now.GetPendingWorkflowTask()
-		if pending.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && time.Since(pending.GetScheduledTime().AsTime()) > time.Second {
+		task, pending := now.GetPendingWorkflowTask(), now.GetPendingActivities()
+		if task.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && time.Since(task.GetScheduledTime().AsTime()) > time.Second ||
+			len(pending) == 1 && pending[0].GetAttempt() > 1 && pending[0].GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED {
 			return
 		}
 	}
