@@ -45,11 +45,7 @@ func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer r
 // the next attempt finds the done record and counts.
 func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
 	place := agentPlace(in.Step, in.ID)
-	var err error
-	if place.After, err = a.openModelStep(ctx, place, in); err != nil {
-		return runs.ModelAnswer{}, err
-	}
-	attempt, done, err := a.Log.Begin(ctx, place)
+	attempt, done, err := a.beginModelStep(ctx, place, in)
 	if err != nil {
 		return runs.ModelAnswer{}, err
 	}
@@ -96,17 +92,23 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	return answer, a.countAnswer(ctx, in, answer)
 }
 
-// openModelStep writes the lifecycle events before the call: of the run if this is its first step
-// (Beginning), of the subagent if this is its first step (Announces), else of the step. It returns
-// the last record of the lane for Begin.
-func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.ModelCall) (uint64, error) {
+// beginModelStep begins an attempt, and writes the lifecycle events before the call: of the run if
+// this is its first step (Beginning), of the subagent if this is its first step (Announces), else of
+// the step. The results are those of stream.Log.Begin.
+func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs.ModelCall) (*stream.Attempt, *stream.Record, error) {
+	if in.Beginning != (runs.Beginning{}) {
+		return a.Snapshots.BeginRun(ctx, p, runOpening(in.Step.Agent, in.Step.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
+	}
+	events, note := stepEvents(in.Step), steeringNote(in.PipelineStep, in.Steered)
 	if in.Announces != nil {
-		return a.announceSubagent(ctx, p, in.Step, *in.Announces)
+		var err error
+		if events, err = a.announcement(ctx, p, in.Step, *in.Announces); err != nil {
+			return nil, nil, err
+		}
+		note = nil
 	}
-	if in.Beginning == (runs.Beginning{}) {
-		return a.openStep(ctx, p, in.Step, in.Steered)
-	}
-	return a.Snapshots.OpenRun(ctx, p, runOpening(in.Step.Agent, in.Step.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
+	attempt, _, done, err := a.Log.BeginStep(ctx, p, note, events...)
+	return attempt, done, err
 }
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.

@@ -34,7 +34,7 @@ type Attempt struct {
 
 	ctx    context.Context         // ends when the attempt cannot write any more; its cause is the reason
 	cancel context.CancelCauseFunc // ends ctx; the first cause counts
-	wait   sync.WaitGroup          // for the sender
+	wait   sync.WaitGroup          // for the sender, and for the run's entry in the index (BeginRun)
 
 	mu      sync.Mutex // guards the fields up to sending
 	changed *sync.Cond // broadcast after every change of them, and when a context ends
@@ -225,11 +225,13 @@ func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	remaining := a.unsent
 	a.unsent, a.bytes = nil, 0
 	a.mu.Unlock()
+	stopWriting := context.AfterFunc(ctx, func() { a.cancel(context.Cause(ctx)) }) // else it would retry until the outage ends
+	defer stopWriting()
+	a.wait.Wait()
 	err := a.endCause(ctx)
 	if err != nil {
-		a.cancel(err) // else the sender would retry until the outage ends
+		a.cancel(err)
 	}
-	a.wait.Wait()
 	return remaining, err
 }
 

@@ -9,7 +9,9 @@ package stream
 //
 // The first attempt writes open, once. An attempt record supersedes the events of the unfinished
 // attempt before it. A done record has the result: a later attempt that finds it returns the result
-// and does nothing else.
+// and does nothing else. A begin record is the open record and the first attempt record in one:
+//
+//	main: … done(step 1)   begin(step 2, w1) events(w1) ✗   attempt(w2) …
 //
 // Every writer names the last record that the workflow knows (Place.After). That tells a late
 // attempt of an earlier step from a new attempt of the current one: if the lane has later records
@@ -60,9 +62,7 @@ func (r *Record) writtenFor(execution string) bool {
 // lane's last record.
 func (l *Log) OpenStep(ctx context.Context, p Place, result any, events ...agui.Event) (uint64, error) {
 	for {
-		_, steers := result.(Steering) // the shared flag tells a steering from an opening (Record.Steers)
-		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution), shared: steers}
-		seq, err := l.put(ctx, p, s, p.After, result, events)
+		seq, err := l.put(ctx, p, openStamp(KindOpen, p, result), p.After, result, events)
 		if !errors.Is(err, ErrFenced) {
 			return seq, err
 		}
@@ -81,6 +81,42 @@ func (l *Log) OpenStep(ctx context.Context, p Place, result any, events ...agui.
 		}
 		p.After = lastSeq(last)
 	}
+}
+
+// BeginStep is OpenStep and then Begin for the same attempt. If the step has no record, it writes
+// only one: a begin record. The sequence is that of this record; 0 = an earlier attempt has opened
+// the step.
+func (l *Log) BeginStep(ctx context.Context, p Place, result any, events ...agui.Event) (a *Attempt, opened uint64, done *Record, err error) {
+	s := openStamp(KindBegin, p, result)
+	for expected := p.After; ; {
+		seq, err := l.put(ctx, p, s, expected, result, events)
+		if err == nil {
+			return newAttempt(l, p, s.writer, seq), seq, nil, nil
+		}
+		if !errors.Is(err, ErrFenced) {
+			return nil, 0, nil, err
+		}
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		stepHasWritten, err := p.stepHasWritten(last)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		if stepHasWritten {
+			a, done, err = l.Begin(ctx, p)
+			return a, 0, done, err
+		}
+		expected = lastSeq(last)
+	}
+}
+
+// openStamp returns the stamp of a record that opens a step. The shared flag tells a steering from an
+// opening (Record.Steers).
+func openStamp(kind Kind, p Place, result any) stamp {
+	_, steers := result.(Steering)
+	return stamp{kind: kind, step: p.Step, writer: newWriter(p.Execution), shared: steers}
 }
 
 // Begin makes the caller the only writer of a lane, for one attempt of a step: it writes an attempt
@@ -182,7 +218,7 @@ func (l *Log) supersede(ctx context.Context, p Place, partial *partialMessages) 
 		}
 		stepHasWritten := lastSeq(last) > max(p.After, p.Since)
 		switch {
-		case !stepHasWritten && p.Lane.IsAgentLane(), stepHasWritten && last.Kind != KindAttempt && last.Kind != KindEvents:
+		case !stepHasWritten && p.Lane.IsAgentLane(), stepHasWritten && (last.Kind == KindDone || !last.isOfAttempt()):
 			return nil
 		case stepHasWritten && !last.writtenFor(p.Execution):
 			return ErrOver

@@ -70,7 +70,10 @@ func (f *folder) add(ctx context.Context, rec *stream.Record) error {
 	}
 	f.snap.Active = rec.Time
 	switch rec.Kind {
-	case stream.KindOpen:
+	case stream.KindOpen, stream.KindBegin:
+		if rec.Kind == stream.KindBegin {
+			f.dropLane(rec.Lane)
+		}
 		if err := f.addHeld(ctx, rec); err != nil {
 			return err
 		}
