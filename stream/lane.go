@@ -193,6 +193,14 @@ func (l *Log) OpenAfterFailure(ctx context.Context, p, failed Place, result any,
 	}
 }
 
+// HasLater reports whether the lane has a record after Place.After and Place.Since: a step has written
+// of which the workflow has no answer. If not, there is nothing that Supersede would retract on an
+// agent's lane, and AttemptOutputs has nothing.
+func (l *Log) HasLater(ctx context.Context, p Place) (bool, error) {
+	last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
+	return lastSeq(last) > max(p.After, p.Since), err
+}
+
 // Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. The
 // events of the unfinished attempt are retracted.
 //
@@ -243,19 +251,27 @@ func (l *Log) supersede(ctx context.Context, p Place, partial *partialMessages) 
 // Seal ends a run with its terminal events: it writes the terminal record as the last record of the
 // main lane, and then writes the entry about the end to the index of threads. The first result is
 // the record's sequence. If the run has ended before, Seal writes no record and returns the
-// existing one; otherwise the record is nil.
+// existing one; otherwise the record is nil. Like OpenStep, Seal reads the lane only if the write is
+// refused, so p.After must be a record of the same execution.
 //
 // The error is ErrOver if another execution has written to the run, and ErrLogLost if the lane
 // lacks p.After. After an error the terminal record may exist without its entry in the index; the
 // next call of Seal writes the entry.
 func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
-	for {
-		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, LaneMain))
-		if err != nil {
-			return 0, nil, err
+	for expected := p.After; ; {
+		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
+		seq, err := l.put(ctx, p, s, expected, p.terminalNote(), events)
+		if err == nil {
+			return seq, nil, l.indexNewEnd(ctx, p, seq, events)
 		}
+		if !errors.Is(err, ErrFenced) {
+			return seq, nil, err
+		}
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, LaneMain))
 		switch {
-		case last == nil && p.After > 0, last != nil && last.Seq < p.After:
+		case err != nil:
+			return 0, nil, err
+		case lastSeq(last) < p.After:
 			return 0, nil, fmt.Errorf("%w: run %q lacks record %d", ErrLogLost, p.Run.ID, p.After)
 		case last != nil && last.Kind == KindTerminal:
 			// The process that wrote the record may have died before it wrote the entry.
@@ -263,14 +279,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 		case last != nil && !last.writtenFor(p.Execution):
 			return 0, nil, ErrOver
 		}
-		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
-		seq, err := l.put(ctx, p, s, lastSeq(last), p.terminalNote(), events)
-		switch {
-		case err == nil:
-			return seq, nil, l.indexNewEnd(ctx, p, seq, events)
-		case !errors.Is(err, ErrFenced):
-			return seq, nil, err
-		}
+		expected = lastSeq(last)
 	}
 }
 
