@@ -117,19 +117,22 @@ func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs
 // once the request was made, also if it failed. summarizes reports whether the agent may have made
 // a summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
-	// The cancel may be older than the worker's subscription to announcements.
-	cancelRequested, err := a.cancelRequested(ctx, in.Step)
+	conversation, err := a.conversation(ctx, in, attempt.First())
 	if err != nil {
 		return false, err
 	}
-	if cancelRequested {
-		return false, stream.ErrCancelled
+	// The cancel may be older than the worker's subscription to announcements, which is older than the
+	// attempt's first record. So the conversation has that request.
+	if conversation.LastCancel > 0 {
+		cancelRequested, err := a.cancelRequested(ctx, in.Step)
+		if err != nil {
+			return false, err
+		}
+		if cancelRequested {
+			return false, stream.ErrCancelled
+		}
 	}
 	definition, err := a.definition(ctx, in.Step)
-	if err != nil {
-		return false, err
-	}
-	conversation, err := a.conversation(ctx, in)
 	if err != nil {
 		return false, err
 	}
@@ -169,16 +172,20 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *n
 	return summarizes, err
 }
 
-// conversation returns the snapshot of the thread with which the model is called.
-func (a *Activities) conversation(ctx context.Context, in runs.ModelCall) (*snapshot.Snapshot, error) {
+// conversation returns the snapshot of the thread with which the model is called: at first, the
+// sequence of the attempt's first record.
+func (a *Activities) conversation(ctx context.Context, in runs.ModelCall, first uint64) (*snapshot.Snapshot, error) {
 	after := in.After
 	if in.Child != nil {
 		// A child's lane may still be empty. The conversation must contain the record that began
 		// the child.
 		after = max(after, in.Child.Since)
 	}
+	if first < after {
+		return nil, fmt.Errorf("%w: the attempt begins at %d, before record %d", stream.ErrLogLost, first, after)
+	}
 	thread := runOf(in.Run).Thread
-	conversation, err := a.Snapshots.Latest(ctx, thread, after)
+	conversation, err := a.Snapshots.At(ctx, thread, first)
 	if err != nil {
 		return nil, err
 	}

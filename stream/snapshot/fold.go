@@ -55,6 +55,9 @@ func (f *folder) snapshot(seq uint64) *Snapshot {
 func (f *folder) add(ctx context.Context, rec *stream.Record) error {
 	defer func() { f.previousSeq = rec.Seq }()
 	f.snap.sinceCheckpoint += rec.SizeWithResult()
+	if rec.Kind == stream.KindCancel {
+		f.snap.LastCancel = rec.Seq
+	}
 	switch {
 	case rec.Kind == stream.KindProposal:
 		f.proposals[rec.Seq] = rec

@@ -3,7 +3,6 @@ package streamtest
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -32,33 +31,28 @@ func (r Requests) Subjects() []string {
 	return subjects
 }
 
-// CountRequests collects the messages that connections send to a server, from now on. The returned
-// function returns what it has collected since it was called last: requests to JetStream's API, and
-// writes. Requests are collected before they are answered.
+// CountRequests collects the requests of connections to a server, from now on: those to JetStream's
+// API, and writes to the log and its buckets. The returned function returns what was collected since
+// it was called last. A request is collected before it is answered.
 func CountRequests(t testing.TB, s *server.Server) func() Requests {
 	t.Helper()
 	nc := Connect(t, s)
-	sub, err := nc.SubscribeSync(">")
-	if err == nil {
-		err = nc.Flush()
+	collected := make(chan *nats.Msg, 4096)
+	for _, subject := range []string{"$JS.API.>", "perdure.>", "$KV.>", "$O.>"} {
+		if _, err := nc.ChanSubscribe(subject, collected); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() (requests Requests) {
+	collect := func() (requests Requests) {
 		t.Helper()
 		if err := nc.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		for n, _, _ := sub.Pending(); n > 0; n-- {
-			m, err := sub.NextMsg(time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.HasPrefix(m.Subject, "_INBOX.") && !strings.HasPrefix(m.Subject, "$JS.ACK.") {
-				requests = append(requests, m)
-			}
+		for range len(collected) {
+			requests = append(requests, <-collected)
 		}
 		return requests
 	}
+	collect() // the server has the subscriptions now
+	return collect
 }
