@@ -95,6 +95,27 @@ func TestSupersedeAfterBegin(t *testing.T) {
 	}
 }
 
+// TestSupersedeAfterBeginAndNote: an attempt without events has no messages to keep.
+func TestSupersedeAfterBeginAndNote(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	a, _ := beginStep(t, l, place("1/model", 0))
+	if err := a.Note("asked"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SupersedeKeepingMessages(t.Context(), place("finish", 0)); err != nil {
+		t.Fatal(err)
+	}
+	records := recordsOf(t, l)
+	last := records[len(records)-1]
+	if last.Kind != stream.KindSupersede || last.HasResult() {
+		t.Errorf("last record: got %s with a result = %t, want supersede without", last.Kind, last.HasResult())
+	}
+}
+
 // TestBeginRun: the first record of a run opens it, begins an attempt, and lists the run, also if the
 // attempt ends at once.
 func TestBeginRun(t *testing.T) {
