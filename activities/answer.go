@@ -148,10 +148,7 @@ func (a *Activities) closeSubagentLanes(ctx context.Context, in runs.SubagentAns
 	if place.Step == "" {
 		return "", usage, nil
 	}
-	if err := a.supersedeAtEnd(ctx, place, in.Outcome); err != nil {
-		return "", nil, err
-	}
-	unreportedUsage, err := a.unreported(ctx, place)
+	unreportedUsage, err := a.endUnfinishedStep(ctx, place, in.Outcome)
 	return place.Step, runs.Sum(usage, unreportedUsage), err
 }
 

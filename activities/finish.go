@@ -56,11 +56,7 @@ func (a *Activities) finish(ctx context.Context, in runs.FinishInput) (runs.Fini
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
-	// An unfinished model call: its text is kept if the run was cancelled.
-	if err := a.supersedeAtEnd(ctx, place, in.Outcome); err != nil {
-		return runs.FinishResult{}, err
-	}
-	unreportedUsage, err := a.unreported(ctx, place)
+	unreportedUsage, err := a.endUnfinishedStep(ctx, place, in.Outcome)
 	if err != nil {
 		return runs.FinishResult{}, err
 	}
@@ -346,11 +342,20 @@ func tokenUsage(usage []runs.Usage) []agui.TokenUsage {
 	return out
 }
 
-// supersedeAtEnd supersedes an unfinished step of a run that has ended. The messages of the step
-// stay if the run was cancelled.
-func (a *Activities) supersedeAtEnd(ctx context.Context, p stream.Place, outcome runs.Outcome) error {
-	if outcome == runs.OutcomeCancelled {
-		return a.Log.SupersedeKeepingMessages(ctx, p)
+// endUnfinishedStep supersedes an unfinished model call of a run that has ended, and returns the
+// usage that no answer has reported. The messages of the call stay if the run was cancelled.
+func (a *Activities) endUnfinishedStep(ctx context.Context, p stream.Place, outcome runs.Outcome) ([]runs.Usage, error) {
+	unfinished, err := a.Log.HasLater(ctx, p)
+	if err != nil || !unfinished {
+		return nil, err
 	}
-	return a.Log.Supersede(ctx, p)
+	if outcome == runs.OutcomeCancelled {
+		err = a.Log.SupersedeKeepingMessages(ctx, p)
+	} else {
+		err = a.Log.Supersede(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.unreported(ctx, p)
 }

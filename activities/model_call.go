@@ -57,7 +57,7 @@ func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer r
 // the next attempt finds the done record and counts.
 func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
 	place := agentPlace(in.Step, in.ID)
-	attempt, done, err := a.beginModelCall(ctx, &place, in)
+	attempt, done, err := a.beginModelCall(ctx, place, in)
 	if err != nil {
 		return runs.ModelAnswer{}, err
 	}
@@ -104,35 +104,38 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	return answer, a.countAnswer(ctx, in, answer)
 }
 
-// beginModelCall opens the step, which sets place.After, and takes the lane (see Log.Begin). If later
-// steps have followed, it returns the step's done record: a workflow task with this step and its
-// successors was lost after they had written, and Temporal repeats it.
-func (a *Activities) beginModelCall(ctx context.Context, place *stream.Place, in runs.ModelCall) (attempt *stream.Attempt, done *stream.Record, err error) {
-	unopened := *place
-	if place.After, err = a.openModelStep(ctx, unopened, in); err == nil {
-		attempt, done, err = a.Log.Begin(ctx, *place)
-	}
+// beginModelCall begins an attempt (see beginModelStep). If later steps have followed, it returns the
+// step's done record: a workflow task with this step and its successors was lost after they had
+// written, and Temporal repeats it.
+func (a *Activities) beginModelCall(ctx context.Context, place stream.Place, in runs.ModelCall) (*stream.Attempt, *stream.Record, error) {
+	attempt, done, err := a.beginModelStep(ctx, place, in)
 	if !errors.Is(err, stream.ErrOver) {
 		return attempt, done, err
 	}
-	done, doneErr := a.Log.Done(ctx, unopened)
-	if done != nil || doneErr != nil {
-		return nil, done, doneErr
+	earlier, doneErr := a.Log.Done(ctx, place)
+	if earlier != nil || doneErr != nil {
+		return nil, earlier, doneErr
 	}
 	return nil, nil, err
 }
 
-// openModelStep writes the lifecycle events before the call: of the run if this is its first step
-// (Beginning), of the subagent if this is its first step (Announces), else of the step. It returns
-// the last record of the lane for Begin.
-func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.ModelCall) (uint64, error) {
+// beginModelStep begins an attempt, and writes the lifecycle events before the call: of the run if
+// this is its first step (Beginning), of the subagent if this is its first step (Announces), else of
+// the step. The results are those of stream.Log.Begin.
+func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs.ModelCall) (*stream.Attempt, *stream.Record, error) {
+	if in.Beginning != (runs.Beginning{}) {
+		return a.Snapshots.BeginRun(ctx, p, runOpening(in.Step.Agent, in.Step.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
+	}
+	events, note := stepEvents(in.Step), steeringNote(in.PipelineStep, in.Steered)
 	if in.Announces != nil {
-		return a.announceSubagent(ctx, p, in.Step, *in.Announces)
+		var err error
+		if events, err = a.announcement(ctx, p, in.Step, *in.Announces); err != nil {
+			return nil, nil, err
+		}
+		note = nil
 	}
-	if in.Beginning == (runs.Beginning{}) {
-		return a.openStep(ctx, p, in.Step, in.Steered)
-	}
-	return a.Snapshots.OpenRun(ctx, p, runOpening(in.Step.Agent, in.Step.Revision, in.Beginning), &agui.StepStarted{StepName: in.Name})
+	attempt, _, done, err := a.Log.BeginStep(ctx, p, note, events...)
+	return attempt, done, err
 }
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
@@ -141,19 +144,22 @@ func (a *Activities) openModelStep(ctx context.Context, p stream.Place, in runs.
 // once the request was made, also if it failed. summarizes reports whether the agent may have made
 // a summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
-	// The cancel may be older than the worker's subscription to announcements.
-	cancelRequested, err := a.cancelRequested(ctx, in.Step)
+	conversation, err := a.conversation(ctx, in, attempt.First())
 	if err != nil {
 		return false, err
 	}
-	if cancelRequested {
-		return false, stream.ErrCancelled
+	// The cancel may be older than the worker's subscription to announcements, which is older than the
+	// attempt's first record. So the conversation has that request.
+	if conversation.LastCancel > 0 {
+		cancelRequested, err := a.cancelRequested(ctx, in.Step)
+		if err != nil {
+			return false, err
+		}
+		if cancelRequested {
+			return false, stream.ErrCancelled
+		}
 	}
 	definition, err := a.definition(ctx, in.Step)
-	if err != nil {
-		return false, err
-	}
-	conversation, err := a.conversation(ctx, in)
 	if err != nil {
 		return false, err
 	}
@@ -193,16 +199,20 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *n
 	return summarizes, err
 }
 
-// conversation returns the snapshot of the thread with which the model is called.
-func (a *Activities) conversation(ctx context.Context, in runs.ModelCall) (*snapshot.Snapshot, error) {
+// conversation returns the snapshot of the thread with which the model is called: at first, the
+// sequence of the attempt's first record.
+func (a *Activities) conversation(ctx context.Context, in runs.ModelCall, first uint64) (*snapshot.Snapshot, error) {
 	after := in.After
 	if in.Child != nil {
 		// A child's lane may still be empty. The conversation must contain the record that began
 		// the child.
 		after = max(after, in.Child.Since)
 	}
+	if first < after {
+		return nil, fmt.Errorf("%w: the attempt begins at %d, before record %d", stream.ErrLogLost, first, after)
+	}
 	thread := runOf(in.Run).Thread
-	conversation, err := a.Snapshots.Latest(ctx, thread, after)
+	conversation, err := a.Snapshots.At(ctx, thread, first)
 	if err != nil {
 		return nil, err
 	}

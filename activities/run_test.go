@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/perdure/perdure/activities"
@@ -36,6 +37,7 @@ var run = stream.Run{Thread: stream.Thread{Tenant: "default", ID: "t1"}, ID: "r1
 // environment.
 type fixture struct {
 	t         *testing.T
+	server    *server.Server // of the log
 	log       *stream.Log
 	follower  *stream.Follower
 	env       *testsuite.TestWorkflowEnvironment
@@ -84,7 +86,8 @@ type script func(n int, req *llm.Request) ([]llm.Chunk, error)
 // setup returns a fixture whose model follows a script, with the available tools.
 func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 	t.Helper()
-	f := &fixture{t: t, log: streamtest.Open(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
+	f := &fixture{t: t, server: streamtest.Server(t), limits: runs.Limits{Turns: 5, Tokens: 1000, Duration: time.Hour, ParallelTools: 4}}
+	f.log = streamtest.OpenOn(t, f.server)
 	f.follower = streamtest.Follow(t, f.log)
 	commands, err := f.log.ListenCommands()
 	if err != nil {

@@ -21,11 +21,16 @@ func runOpening(agent, revision string, b runs.Beginning) stream.Opening {
 // to the conversation. It returns the last record of the lane for Begin. Only the first attempt
 // writes; the record is never retracted.
 func (a *Activities) openStep(ctx context.Context, p stream.Place, s runs.Step, steered []uint64) (uint64, error) {
+	return a.Log.OpenStep(ctx, p, steeringNote(s.PipelineStep, steered), stepEvents(s)...)
+}
+
+// stepEvents returns the events that end the step before and begin this one.
+func stepEvents(s runs.Step) []agui.Event {
 	var events []agui.Event
 	if s.Closes != "" {
 		events = append(events, &agui.StepFinished{StepName: s.Closes})
 	}
-	return a.Log.OpenStep(ctx, p, steeringNote(s.PipelineStep, steered), append(events, &agui.StepStarted{StepName: s.Name})...)
+	return append(events, &agui.StepStarted{StepName: s.Name})
 }
 
 // steeringNote returns the note of an open record that adds steered messages, by the sequences of

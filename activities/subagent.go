@@ -100,16 +100,26 @@ func uncallableResult(d *agents.Definition, call agui.ToolCall) string {
 // after the step of the call that it works for is open. The first activity of the child workflow
 // calls it. It returns the record for Begin.
 func (a *Activities) announceSubagent(ctx context.Context, p stream.Place, in runs.Step, call runs.ToolCall) (uint64, error) {
-	if _, err := a.openToolStep(ctx, call); err != nil {
+	events, err := a.announcement(ctx, p, in, call)
+	if err != nil {
 		return 0, err
+	}
+	return a.Log.OpenStep(ctx, p, nil, events...)
+}
+
+// announcement opens the step of the call that a subagent works for, and returns the events of the
+// subagent's first record.
+func (a *Activities) announcement(ctx context.Context, p stream.Place, in runs.Step, call runs.ToolCall) ([]agui.Event, error) {
+	if _, err := a.openToolStep(ctx, call); err != nil {
+		return nil, err
 	}
 	d, err := a.Agents.Revision(ctx, in.Run.Tenant, in.Agent, in.Revision)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	revision, err := json.Marshal(in.Revision)
 	if err != nil {
-		return 0, fmt.Errorf("activities: encode revision: %w", err)
+		return nil, fmt.Errorf("activities: encode revision: %w", err)
 	}
 	started := &agui.SubagentStarted{
 		BaseEvent: agui.BaseEvent{Metadata: agui.Metadata{"perdure.revision": revision}}, SubagentRunID: p.Subagent, Name: in.Agent,
@@ -127,7 +137,7 @@ func (a *Activities) announceSubagent(ctx context.Context, p stream.Place, in ru
 	if in.Name != "" {
 		events = append(events, &agui.StepStarted{StepName: in.Name})
 	}
-	return a.Log.OpenStep(ctx, p, nil, events...)
+	return events, nil
 }
 
 // task returns the task of a subagent: the argument of its call, as the model wrote it or an

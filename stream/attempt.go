@@ -30,11 +30,12 @@ type Attempt struct {
 	log               *Log
 	place             Place  // After counts only until Begin has written the attempt record
 	writer            string // the name of this attempt in the headers of its records
+	first             uint64 // sequence of its first record
 	followsUnfinished bool   // an earlier attempt of the step has begun; see FollowsUnfinished
 
 	ctx    context.Context         // ends when the attempt cannot write any more; its cause is the reason
 	cancel context.CancelCauseFunc // ends ctx; the first cause counts
-	wait   sync.WaitGroup          // for the sender
+	wait   sync.WaitGroup          // for the sender, and for the run's entry in the index (BeginRun)
 
 	mu      sync.Mutex // guards the fields up to sending
 	changed *sync.Cond // broadcast after every change of them, and when a context ends
@@ -52,7 +53,7 @@ type Attempt struct {
 
 // newAttempt returns an attempt whose attempt record has the sequence last, and starts its sender.
 func newAttempt(l *Log, p Place, writer string, last uint64) *Attempt {
-	a := &Attempt{log: l, place: p, writer: writer, last: last}
+	a := &Attempt{log: l, place: p, writer: writer, first: last, last: last}
 	a.changed = sync.NewCond(&a.mu)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.wait.Go(a.runSender)
@@ -62,6 +63,10 @@ func newAttempt(l *Log, p Place, writer string, last uint64) *Attempt {
 // FollowsUnfinished reports whether an earlier attempt of the step began and did not finish.
 // Whether the side effects of that attempt happened is unknown.
 func (a *Attempt) FollowsUnfinished() bool { return a.followsUnfinished }
+
+// First returns the sequence of the attempt's first record, which follows all records that the
+// workflow knew when it scheduled the step.
+func (a *Attempt) First() uint64 { return a.first }
 
 // Context returns a child of ctx that also ends when the attempt is fenced or the log is lost, with
 // the reason as its cause. The step's work runs under it, so a fenced worker stops its model call.
@@ -225,11 +230,13 @@ func (a *Attempt) drain(ctx context.Context, room int) ([][]byte, error) {
 	remaining := a.unsent
 	a.unsent, a.bytes = nil, 0
 	a.mu.Unlock()
+	stopWriting := context.AfterFunc(ctx, func() { a.cancel(context.Cause(ctx)) }) // else it would retry until the outage ends
+	defer stopWriting()
+	a.wait.Wait()
 	err := a.endCause(ctx)
 	if err != nil {
-		a.cancel(err) // else the sender would retry until the outage ends
+		a.cancel(err)
 	}
-	a.wait.Wait()
 	return remaining, err
 }
 

@@ -38,7 +38,7 @@ func (l *Log) AttemptOutputs(ctx context.Context, p Place) ([]AttemptOutput, err
 		if err != nil {
 			return nil, err
 		}
-		if !rec.writtenFor(p.Execution) || rec.Kind != KindAttempt && rec.Kind != KindEvents && rec.Kind != KindDone {
+		if !rec.writtenFor(p.Execution) || !rec.isOfAttempt() {
 			continue
 		}
 		i := slices.IndexFunc(outputs, func(o AttemptOutput) bool { return o.Writer == rec.Writer })
@@ -54,6 +54,11 @@ func (l *Log) AttemptOutputs(ctx context.Context, p Place) ([]AttemptOutput, err
 		outputs[i].Text = texts[i].String()
 	}
 	return outputs, nil
+}
+
+// isOfAttempt reports whether an attempt has written the record.
+func (r *Record) isOfAttempt() bool {
+	return r.Kind == KindBegin || r.Kind == KindAttempt || r.Kind == KindEvents || r.Kind == KindDone
 }
 
 // add takes in the next record of the attempt; text collects Text.

@@ -37,3 +37,6 @@ func (l *Log) ListOpened(ctx context.Context, run Run, agent string, seq uint64)
 func (l *Log) ListSealed(ctx context.Context, run Run, seq uint64, events ...agui.Event) error {
 	return l.indexNewEnd(ctx, Place{Run: run}, seq, events)
 }
+
+// HasOnlyCopy reports whether the connected server has the only copy of the log.
+func (l *Log) HasOnlyCopy() bool { return l.hasOnlyCopy() }

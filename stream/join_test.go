@@ -70,12 +70,8 @@ func (f *projectionFixture) lane(lane stream.Lane, step string) stream.Place {
 // attempt begins an attempt and emits events, one record each.
 func (f *projectionFixture) attempt(p stream.Place, events ...agui.Event) *stream.Attempt {
 	f.t.Helper()
-	a, _, err := f.log.Begin(f.ctx, p)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	a := f.beginAttempt(p)
 	f.t.Cleanup(a.Close)
-	f.step()
 	f.emit(a, events...)
 	return a
 }
@@ -152,6 +148,7 @@ func (f *projectionFixture) callTools(m string) {
 // joinedRuns are runs that readers join, each with another end.
 var joinedRuns = map[string]func(s *projectionFixture){
 	"attempts die":  (*projectionFixture).writeRun,
+	"begin records": func(s *projectionFixture) { s.begins = true; s.writeRun() },
 	"held":          (*projectionFixture).writeHeldRun,
 	"two subagents": (*projectionFixture).writeSubagents,
 	"parallel tools, an error": func(s *projectionFixture) {

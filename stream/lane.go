@@ -9,7 +9,9 @@ package stream
 //
 // The first attempt writes open, once. An attempt record supersedes the events of the unfinished
 // attempt before it. A done record has the result: a later attempt that finds it returns the result
-// and does nothing else.
+// and does nothing else. A begin record is the open record and the first attempt record in one:
+//
+//	main: … done(step 1)   begin(step 2, w1) events(w1) ✗   attempt(w2) …
 //
 // Every writer names the last record that the workflow knows (Place.After). That tells a late
 // attempt of an earlier step from a new attempt of the current one: if the lane has later records
@@ -60,9 +62,7 @@ func (r *Record) writtenFor(execution string) bool {
 // lane's last record.
 func (l *Log) OpenStep(ctx context.Context, p Place, result any, events ...agui.Event) (uint64, error) {
 	for {
-		_, steers := result.(Steering) // the shared flag tells a steering from an opening (Record.Steers)
-		s := stamp{kind: KindOpen, step: p.Step, writer: newWriter(p.Execution), shared: steers}
-		seq, err := l.put(ctx, p, s, p.After, result, events)
+		seq, err := l.put(ctx, p, openStamp(KindOpen, p, result), p.After, result, events)
 		if !errors.Is(err, ErrFenced) {
 			return seq, err
 		}
@@ -81,6 +81,42 @@ func (l *Log) OpenStep(ctx context.Context, p Place, result any, events ...agui.
 		}
 		p.After = lastSeq(last)
 	}
+}
+
+// BeginStep is OpenStep and then Begin for the same attempt. If the step has no record, it writes
+// only one: a begin record. The sequence is that of this record; 0 = an earlier attempt has opened
+// the step.
+func (l *Log) BeginStep(ctx context.Context, p Place, result any, events ...agui.Event) (a *Attempt, opened uint64, done *Record, err error) {
+	s := openStamp(KindBegin, p, result)
+	for expected := p.After; ; {
+		seq, err := l.put(ctx, p, s, expected, result, events)
+		if err == nil {
+			return newAttempt(l, p, s.writer, seq), seq, nil, nil
+		}
+		if !errors.Is(err, ErrFenced) {
+			return nil, 0, nil, err
+		}
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		stepHasWritten, err := p.stepHasWritten(last)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		if stepHasWritten {
+			a, done, err = l.Begin(ctx, p)
+			return a, 0, done, err
+		}
+		expected = lastSeq(last)
+	}
+}
+
+// openStamp returns the stamp of a record that opens a step. The shared flag tells a steering from an
+// opening (Record.Steers).
+func openStamp(kind Kind, p Place, result any) stamp {
+	_, steers := result.(Steering)
+	return stamp{kind: kind, step: p.Step, writer: newWriter(p.Execution), shared: steers}
 }
 
 // Begin makes the caller the only writer of a lane, for one attempt of a step: it writes an attempt
@@ -178,6 +214,14 @@ func (l *Log) OpenAfterFailure(ctx context.Context, p, failed Place, result any,
 	}
 }
 
+// HasLater reports whether the lane has a record after Place.After and Place.Since: a step has written
+// of which the workflow has no answer. If not, there is nothing that Supersede would retract on an
+// agent's lane, and AttemptOutputs has nothing.
+func (l *Log) HasLater(ctx context.Context, p Place) (bool, error) {
+	last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
+	return lastSeq(last) > max(p.After, p.Since), err
+}
+
 // Supersede takes over a lane whose step did not finish, so that a late attempt is fenced. The
 // events of the unfinished attempt are retracted.
 //
@@ -203,7 +247,7 @@ func (l *Log) supersede(ctx context.Context, p Place, partial *partialMessages) 
 		}
 		stepHasWritten := lastSeq(last) > max(p.After, p.Since)
 		switch {
-		case !stepHasWritten && p.Lane.IsAgentLane(), stepHasWritten && last.Kind != KindAttempt && last.Kind != KindEvents:
+		case !stepHasWritten && p.Lane.IsAgentLane(), stepHasWritten && (last.Kind == KindDone || !last.isOfAttempt()):
 			return nil
 		case stepHasWritten && !last.writtenFor(p.Execution):
 			return ErrOver
@@ -228,19 +272,27 @@ func (l *Log) supersede(ctx context.Context, p Place, partial *partialMessages) 
 // Seal ends a run with its terminal events: it writes the terminal record as the last record of the
 // main lane, and then writes the entry about the end to the index of threads. The first result is
 // the record's sequence. If the run has ended before, Seal writes no record and returns the
-// existing one; otherwise the record is nil.
+// existing one; otherwise the record is nil. Like OpenStep, Seal reads the lane only if the write is
+// refused, so p.After must be a record of the same execution.
 //
 // The error is ErrOver if another execution has written to the run, and ErrLogLost if the lane
 // lacks p.After. After an error the terminal record may exist without its entry in the index; the
 // next call of Seal writes the entry.
 func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, *Record, error) {
-	for {
-		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, LaneMain))
-		if err != nil {
-			return 0, nil, err
+	for expected := p.After; ; {
+		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
+		seq, err := l.put(ctx, p, s, expected, p.terminalNote(), events)
+		if err == nil {
+			return seq, nil, l.indexNewEnd(ctx, p, seq, events)
 		}
+		if !errors.Is(err, ErrFenced) {
+			return seq, nil, err
+		}
+		last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, LaneMain))
 		switch {
-		case last == nil && p.After > 0, last != nil && last.Seq < p.After:
+		case err != nil:
+			return 0, nil, err
+		case lastSeq(last) < p.After:
 			return 0, nil, fmt.Errorf("%w: run %q lacks record %d", ErrLogLost, p.Run.ID, p.After)
 		case last != nil && last.Kind == KindTerminal:
 			// The process that wrote the record may have died before it wrote the entry.
@@ -248,14 +300,7 @@ func (l *Log) Seal(ctx context.Context, p Place, events ...agui.Event) (uint64, 
 		case last != nil && !last.writtenFor(p.Execution):
 			return 0, nil, ErrOver
 		}
-		s := stamp{kind: KindTerminal, step: p.Step, writer: newWriter(p.Execution)}
-		seq, err := l.put(ctx, p, s, lastSeq(last), p.terminalNote(), events)
-		switch {
-		case err == nil:
-			return seq, nil, l.indexNewEnd(ctx, p, seq, events)
-		case !errors.Is(err, ErrFenced):
-			return seq, nil, err
-		}
+		expected = lastSeq(last)
 	}
 }
 

@@ -422,3 +422,28 @@ func TestCancelRequestIsKeptOnce(t *testing.T) {
 		t.Fatal("CancelRequested after a request = false, want true")
 	}
 }
+
+// TestSealReadsNothing: if the lane ends with the record that the workflow knows, the terminal record
+// takes one write, and no read of the lane.
+func TestSealReadsNothing(t *testing.T) {
+	t.Parallel()
+	s := streamtest.Server(t)
+	l := streamtest.OpenOn(t, s)
+	last := must[uint64](t)(l.OpenStep(t.Context(), place("1", 0), nil, textContent("m", "said")))
+	if err := l.ListOpened(t.Context(), run, "a", last); err != nil {
+		t.Fatal(err)
+	}
+	end := &agui.RunFinished{ThreadID: thread.ID, RunID: run.ID}
+	requests := streamtest.CountRequests(t, s)
+	seq, _, err := l.Seal(t.Context(), place("end", last), end)
+	if got := requests(); err != nil || seq != last+1 || got.Number("DIRECT.GET.PERDURE") != 0 || got.Number(l.LaneSubject(run, stream.LaneMain)) != 1 {
+		t.Errorf("Seal = %d, %v with the requests %q, want record %d with one write", seq, err, got.Subjects(), last+1)
+	}
+	again, existing, err := l.Seal(t.Context(), place("end", last), end)
+	if err != nil || again != seq || existing.Sequence() != seq {
+		t.Errorf("Seal of the ended run = %d, %+v, %v, want record %d", again, existing, err, seq)
+	}
+	if _, _, err := l.Seal(t.Context(), place("end", seq+1), end); !errors.Is(err, stream.ErrLogLost) {
+		t.Errorf("Seal after a record that the lane lacks: got %v, want ErrLogLost", err)
+	}
+}

@@ -52,6 +52,9 @@ type Log struct {
 	epoch    string                // identifies this log in cursors; see epochKey
 	replicas int                   // of buckets that are created
 	blobs    jetstream.ObjectStore // lines beyond MaxLine, and checkpoints (blob.go)
+	// onlyServer is the name of the server that had the only copy of the log when it was opened; "" =
+	// the log was in a cluster (get.go).
+	onlyServer string
 	// Ready writes probeRecord to probe, to see whether the server has room.
 	probe       jetstream.KeyValue
 	probeRecord []byte
@@ -73,9 +76,11 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 		return nil, fmt.Errorf("stream: %w", err)
 	}
 	l := &Log{nc: nc, js: js, name: o.Stream, prefix: strings.ToLower(o.Stream), replicas: o.Replicas, probeRecord: newProbeRecord()}
-	if l.epoch, err = l.ensureStream(ctx, o); err != nil {
+	info, err := l.ensureStream(ctx, o)
+	if err != nil {
 		return nil, err
 	}
+	l.epoch, l.onlyServer = info.Config.Metadata[epochKey], onlyServerOf(nc, info)
 	if l.blobs, err = l.ensureBlobs(ctx, o); err != nil {
 		return nil, err
 	}
@@ -94,13 +99,13 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Log, error) {
 	return l, nil
 }
 
-// ensureStream creates or finds the stream, and returns its epoch. If two processes create the
-// stream concurrently, both return the epoch of the one that JetStream has accepted.
+// ensureStream creates or finds the stream, and returns what JetStream tells of it. If two processes
+// create the stream concurrently, both return the one that JetStream has accepted.
 //
 // The stream has no age limit, and refuses new records when it is full (DiscardNew). If it
 // discarded old records instead, a lane in use would accept expected sequence 0 again, and parked
 // threads would lose their first records.
-func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
+func (l *Log) ensureStream(ctx context.Context, o Options) (*jetstream.StreamInfo, error) {
 	cfg := jetstream.StreamConfig{
 		Name:        l.name,
 		Description: "Perdure: events of all runs",
@@ -122,23 +127,23 @@ func (l *Log) ensureStream(ctx context.Context, o Options) (string, error) {
 	}
 	s, err := l.js.Stream(ctx, l.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = l.js.CreateStream(ctx, cfg)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster
-			s, err = l.js.Stream(ctx, l.name)
+		_, err = l.js.CreateStream(ctx, cfg)
+		if err == nil || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster
+			s, err = l.js.Stream(ctx, l.name) // the answer to the creation lacks the servers
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("stream: open %s: %w", l.name, err)
+		return nil, fmt.Errorf("stream: open %s: %w", l.name, err)
 	}
-	if !s.CachedInfo().Config.AllowAtomicPublish { // servers before 2.12 ignore the member
-		return "", fmt.Errorf("stream: the NATS server at %s (version %s) has no atomic batches for %s: use NATS 2.12 or later",
+	info := s.CachedInfo()
+	if !info.Config.AllowAtomicPublish { // servers before 2.12 ignore the member
+		return nil, fmt.Errorf("stream: the NATS server at %s (version %s) has no atomic batches for %s: use NATS 2.12 or later",
 			l.nc.ConnectedUrlRedacted(), l.nc.ConnectedServerVersion(), l.name)
 	}
-	epoch := s.CachedInfo().Config.Metadata[epochKey]
-	if epoch == "" {
-		return "", fmt.Errorf("stream: %s exists but is not a log of Perdure: its metadata has no %s", l.name, epochKey)
+	if info.Config.Metadata[epochKey] == "" {
+		return nil, fmt.Errorf("stream: %s exists but is not a log of Perdure: its metadata has no %s", l.name, epochKey)
 	}
-	return epoch, nil
+	return info, nil
 }
 
 // Epoch returns the random name of this log. Cursors carry it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -46,6 +47,28 @@ func (l *Log) OpenRun(ctx context.Context, p Place, o Opening, description Descr
 	return seq, l.indexOpening(ctx, p.Run, o.Agent, seq, description)
 }
 
+// BeginRun is OpenRun and then Begin for the same attempt (see BeginStep). The attempt lists the run
+// while it works: it ends if it cannot, and finishes only after it has.
+func (l *Log) BeginRun(ctx context.Context, p Place, o Opening, description Description, events []agui.Event) (*Attempt, *Record, error) {
+	a, seq, done, err := l.BeginStep(ctx, p, o, events...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if a == nil {
+		return nil, done, l.indexOpening(ctx, p.Run, o.Agent, seq, description)
+	}
+	a.wait.Go(func() {
+		// An attempt that fails at once must list the run too, but Close must not wait for an outage.
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer context.AfterFunc(a.ctx, func() { time.AfterFunc(publishTimeout, cancel) })()
+		defer cancel()
+		if err := l.indexOpening(ctx, p.Run, o.Agent, seq, description); err != nil {
+			a.cancel(err)
+		}
+	})
+	return a, nil, nil
+}
+
 // Metadata returns the metadata of RUN_STARTED: the revision of the agent, under the key that
 // capabilities use; nil = the opening has no revision.
 func (o Opening) Metadata() (agui.Metadata, error) {
@@ -65,7 +88,7 @@ func (l *Log) OpeningOf(ctx context.Context, run Run) (*Opening, error) {
 	if err != nil || rec == nil {
 		return nil, err
 	}
-	if rec.Kind != KindOpen || !rec.HasResult() {
+	if !rec.OpensRun() {
 		return nil, errors.New("stream: the run's first record is not its opening")
 	}
 	var o Opening

@@ -29,7 +29,7 @@ func (m *partialMessages) read(ctx context.Context, l *Log, p Place, last *Recor
 		if err != nil {
 			return nil, err
 		}
-		if rec.Writer == m.writer {
+		if rec.Writer == m.writer && !rec.OpensStep() {
 			if err := ApplyEvents(ctx, m.reducer, rec, nil); err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -27,6 +28,25 @@ type projectionFixture struct {
 	run   stream.Run
 	after uint64 // of the main lane
 	step  func() // called after each record
+	// begins makes one record of the opening of a step and the beginning of its first attempt. opening
+	// is an opening that no attempt has written yet.
+	begins  bool
+	opening func(stream.Place) (*stream.Attempt, error)
+}
+
+// beginAttempt begins an attempt.
+func (f *projectionFixture) beginAttempt(p stream.Place) *stream.Attempt {
+	f.t.Helper()
+	write := f.opening
+	if f.opening = nil; write == nil {
+		write = func(p stream.Place) (*stream.Attempt, error) {
+			a, _, err := f.log.Begin(f.ctx, p)
+			return a, err
+		}
+	}
+	a := must[*stream.Attempt](f.t)(write(p))
+	f.step()
+	return a
 }
 
 // place returns a place of the main lane.
@@ -37,6 +57,13 @@ func (f *projectionFixture) place(step string) stream.Place {
 // open opens a step.
 func (f *projectionFixture) open(step string, note any, events ...agui.Event) {
 	f.t.Helper()
+	if f.begins && strings.HasSuffix(step, "/model") {
+		f.opening = func(p stream.Place) (*stream.Attempt, error) {
+			a, _, _, err := f.log.BeginStep(f.ctx, p, note, events...)
+			return a, err
+		}
+		return
+	}
 	must[uint64](f.t)(f.log.OpenStep(f.ctx, f.place(step), note, events...))
 	f.step()
 }
@@ -44,12 +71,8 @@ func (f *projectionFixture) open(step string, note any, events ...agui.Event) {
 // writeDeadAttempt writes the events of an attempt that does not finish.
 func (f *projectionFixture) writeDeadAttempt(step string, events ...agui.Event) {
 	f.t.Helper()
-	a, _, err := f.log.Begin(f.ctx, f.place(step))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	a := f.beginAttempt(f.place(step))
 	defer a.Close()
-	f.step()
 	for _, e := range events {
 		before := f.last()
 		if err := a.Emit(f.ctx, e); err != nil {
@@ -62,12 +85,8 @@ func (f *projectionFixture) writeDeadAttempt(step string, events ...agui.Event) 
 // writeFinishedAttempt writes an attempt that finishes its step.
 func (f *projectionFixture) writeFinishedAttempt(p stream.Place, result *stream.Result, events ...agui.Event) uint64 {
 	f.t.Helper()
-	a, _, err := f.log.Begin(f.ctx, p)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	a := f.beginAttempt(p)
 	defer a.Close()
-	f.step()
 	for _, e := range events[:len(events)-1] {
 		before := f.last()
 		if err := a.Emit(f.ctx, e); err != nil {
@@ -305,7 +324,10 @@ func (c reconnectedReader) all() []view.Frame {
 // with the conversation of the log. It may disconnect again within them.
 func TestReconnectAfterEveryEvent(t *testing.T) {
 	t.Parallel()
-	for name, tell := range map[string]func(*projectionFixture){"sequential": (*projectionFixture).writeRun, "concurrent": (*projectionFixture).writeConcurrentRun} {
+	for name, tell := range map[string]func(*projectionFixture){
+		"sequential": (*projectionFixture).writeRun, "concurrent": (*projectionFixture).writeConcurrentRun,
+		"begin records": func(f *projectionFixture) { f.begins = true; f.writeRun() },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checkReconnectAfterEachEvent(t, tell)

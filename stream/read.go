@@ -3,10 +3,8 @@ package stream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,10 +12,9 @@ import (
 )
 
 // This file reads the log. A cluster needs reads that are more exact than the client library's.
-// Last, First and At ask the stream's leader (JetStream API STREAM.MSG.GET), never a replica that
-// may lag. Other records are fetched in batches by JetStream's direct get (ADR-31), which needs no
-// consumer and may be answered by a lagging replica. So a batch is repeated until it reaches the
-// sequence that the leader named.
+// Last, First and At are exact (get.go). Other records are fetched in batches by JetStream's direct
+// get (ADR-31), which needs no consumer and may be answered by a lagging replica. So a batch is
+// repeated until it reaches the sequence that an exact read has named.
 
 // Bounds of one read.
 const (
@@ -27,51 +24,19 @@ const (
 	maxGetRecords   = 2048
 )
 
-// codeNoMessage is JetStream's error code for a sequence or subject without a message.
-const codeNoMessage = 10037
-
-// getRequest is a request of JetStream's message get, or of its direct get of several messages
-// (ADR-31). Seq is the sequence, or the first one with NextFor; the subjects may have wildcards.
-type getRequest struct {
-	Seq      uint64 `json:"seq,omitempty"`
-	LastFor  string `json:"last_by_subj,omitempty"`
-	NextFor  string `json:"next_by_subj,omitempty"`
-	Batch    int    `json:"batch,omitempty"`
-	MaxBytes int    `json:"max_bytes,omitempty"`
-}
-
-// getResponse is the response of JetStream's message get.
-type getResponse struct {
-	Error *struct {
-		Code        int    `json:"err_code"`
-		Description string `json:"description"`
-	} `json:"error"`
-	Message *storedMessage `json:"message"`
-}
-
-// storedMessage is a message in that response.
-type storedMessage struct {
-	Subject string    `json:"subject"`
-	Seq     uint64    `json:"seq"`
-	Header  []byte    `json:"hdrs"`
-	Data    []byte    `json:"data"`
-	Time    time.Time `json:"time"`
-}
-
-// Last asks the leader for the last record under a subject, which may end in ">". nil = there is
-// none. It waits at most readTimeout; the error is ErrUnavailable if the leader does not answer.
+// Last reads the last record under a subject, which may end in ">". nil = there is none. It waits at
+// most readTimeout; the error is ErrUnavailable if the server does not answer.
 func (l *Log) Last(ctx context.Context, subject string) (*Record, error) {
 	return l.sendGet(ctx, getRequest{LastFor: subject})
 }
 
-// First asks the leader for the first record under a subject at or after a sequence. nil = there is
-// none.
+// First reads the first record under a subject at or after a sequence. nil = there is none.
 func (l *Log) First(ctx context.Context, subject string, from uint64) (*Record, error) {
 	return l.sendGet(ctx, getRequest{NextFor: subject, Seq: max(from, 1)})
 }
 
-// At asks the leader for the record with a sequence, of whatever subject. nil = the log has not
-// reached it, or it was purged (see Missing).
+// At reads the record with a sequence, of whatever subject. nil = the log has not reached it, or it
+// was purged (see Missing).
 func (l *Log) At(ctx context.Context, seq uint64) (*Record, error) {
 	return l.sendGet(ctx, getRequest{Seq: seq})
 }
@@ -125,39 +90,7 @@ func (l *Log) sendGet(ctx context.Context, req getRequest) (*Record, error) {
 	if err != nil || m == nil {
 		return nil, err
 	}
-	h, err := nats.DecodeHeadersMsg(m.Header)
-	if err != nil {
-		return nil, fmt.Errorf("stream: record %d: header: %w", m.Seq, err)
-	}
-	return decodeRecord(l, m.Subject, m.Seq, m.Time, h.Get(header), m.Data)
-}
-
-// askStream asks a stream's leader for one message. nil = there is none. Any other error of
-// JetStream is ErrUnavailable, for instance while the cluster elects a leader.
-func (l *Log) askStream(ctx context.Context, stream string, req getRequest) (*storedMessage, error) {
-	body, err := json.Marshal(req)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	msg, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
-	if err != nil {
-		return nil, asUnavailable(err)
-	}
-	var resp getResponse
-	if err := json.Unmarshal(msg.Data, &resp); err != nil {
-		return nil, fmt.Errorf("stream: read: %w", err)
-	}
-	switch {
-	case resp.Error != nil && resp.Error.Code == codeNoMessage:
-		return nil, nil
-	case resp.Error != nil:
-		return nil, fmt.Errorf("%w: %s (%d)", ErrUnavailable, resp.Error.Description, resp.Error.Code)
-	case resp.Message == nil:
-		return nil, errors.New("stream: read: answer without a message")
-	}
-	return resp.Message, nil
+	return decodeRecord(l, m.Subject, m.Seq, m.Time, m.Header.Get(header), m.Data)
 }
 
 // errReplicaLags tells that the leader has a record that the replicas do not have yet. Reading
@@ -339,39 +272,29 @@ func receiveMessage(ctx context.Context, messages <-chan *nats.Msg) (*nats.Msg, 
 	}
 }
 
-// decodeDirectGet decodes a message of direct get, which has the stored message's metadata in
-// headers.
+// decodeDirectGet decodes a message of direct get to a record.
 func decodeDirectGet(l *Log, msg *nats.Msg) (*Record, error) {
-	seq, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
+	m, err := storedMessageOf(msg)
 	if err != nil {
-		return nil, fmt.Errorf("stream: read: sequence: %w", err)
+		return nil, err
 	}
-	now, err := time.Parse(time.RFC3339Nano, msg.Header.Get("Nats-Time-Stamp"))
-	if err != nil {
-		return nil, fmt.Errorf("stream: record %d: time: %w", seq, err)
-	}
-	return decodeRecord(l, msg.Header.Get("Nats-Subject"), seq, now, msg.Header.Get(header), msg.Data)
+	return decodeRecord(l, m.Subject, m.Seq, m.Time, m.Header.Get(header), m.Data)
 }
 
-// LastValue asks the leader for the value of a key of a bucket, and its revision. value is nil if
-// the key has none. Unlike a read of the bucket, which a replica may answer, it returns what was
-// written before.
+// LastValue reads the value of a key of a bucket, and its revision. value is nil if the key has none.
+// Unlike a read of the bucket, which a replica may answer, it returns what was written before.
 func (l *Log) LastValue(ctx context.Context, kv jetstream.KeyValue, key string) (value []byte, revision uint64, err error) {
 	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + key})
 	if err != nil || m == nil {
 		return nil, 0, err
 	}
-	h, err := nats.DecodeHeadersMsg(m.Header)
-	if err != nil && len(m.Header) > 0 {
-		return nil, 0, fmt.Errorf("stream: revision %d: header: %w", m.Seq, err)
-	}
-	if h.Get("KV-Operation") != "" || h.Get(jetstream.MarkerReasonHeader) != "" { // the key was deleted, or has expired
+	if m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != "" { // the key was deleted, or has expired
 		return nil, m.Seq, nil
 	}
 	return m.Data, m.Seq, nil
 }
 
-// LastRevision asks the leader for the revision of the newest change to the keys of a bucket that
+// LastRevision reads the revision of the newest change to the keys of a bucket that
 // match keys; 0 = there was none. Deletions are changes.
 func (l *Log) LastRevision(ctx context.Context, kv jetstream.KeyValue, keys string) (uint64, error) {
 	m, err := l.askStream(ctx, "KV_"+kv.Bucket(), getRequest{LastFor: "$KV." + kv.Bucket() + "." + keys})

@@ -27,6 +27,9 @@ const (
 	// KindOpen has the lifecycle events of a step. The first attempt writes it, and it is never
 	// retracted. Its result is an Opening, a Steering, or missing (see OpensRun and Steers).
 	KindOpen Kind = "open"
+	// KindBegin is an open record that is also the attempt record of the step's first attempt, of its
+	// writer. Its events and its result are those of an open record, and never retracted.
+	KindBegin Kind = "begin"
 	// KindAttempt takes a lane over for a new attempt, and supersedes the events of an unfinished
 	// attempt before it. With a result it ends a step that has failed for good (see Attempt.Fail).
 	KindAttempt Kind = "attempt"

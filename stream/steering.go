@@ -9,8 +9,11 @@ type Steering struct {
 	Scope string `json:"scope,omitempty"`
 }
 
+// OpensStep reports whether the record has the lifecycle events of a step.
+func (r *Record) OpensStep() bool { return r.Kind == KindOpen || r.Kind == KindBegin }
+
 // OpensRun reports whether the record begins a run. Its result is an Opening then.
-func (r *Record) OpensRun() bool { return r.Kind == KindOpen && r.HasResult() && !r.shared }
+func (r *Record) OpensRun() bool { return r.OpensStep() && r.HasResult() && !r.shared }
 
 // Steers reports whether the record adds messages to an active run. Its result is a Steering then.
-func (r *Record) Steers() bool { return r.Kind == KindOpen && r.HasResult() && r.shared }
+func (r *Record) Steers() bool { return r.OpensStep() && r.HasResult() && r.shared }

@@ -47,7 +47,7 @@ const (
 
 // phases are the columns of the matrix.
 var phases = []phase{
-	{name: phaseAccepted, turn: 1, at: kit.BeforeFirstChunk, next: func(r kit.Record) bool { return r.Kind == "open" }},
+	{name: phaseAccepted, turn: 1, at: kit.BeforeFirstChunk, next: func(r kit.Record) bool { return r.Kind == "begin" }},
 	{name: phaseAsked, turn: 1, at: kit.BeforeFirstChunk},
 	{name: phaseFirst, turn: 1, at: 0, shown: saysWord("REASONING_MESSAGE_CONTENT", "1.1.0")},
 	{name: phaseReasoning, turn: 1, at: 2, shown: saysWord("REASONING_MESSAGE_CONTENT", "1.1.2")},
@@ -55,7 +55,7 @@ var phases = []phase{
 	{name: phaseArguments, turn: 1, at: kit.ChunksPerKind + 2, shown: saysWord("TOOL_CALL_ARGS", "1.1.1")},
 	{name: phaseTool, turn: kit.TurnTool, at: kit.BeforeFirstChunk, shown: kit.OfType("TOOL_CALL_END")},
 	{name: phaseCharge, turn: kit.TurnTool, at: kit.BeforeFirstChunk, shown: kit.OfType("TOOL_CALL_END"), tool: "charge"},
-	{name: phaseResult, turn: 2, at: kit.BeforeFirstChunk, shown: kit.OfType("TOOL_CALL_RESULT"), next: func(r kit.Record) bool { return r.Kind == "open" && r.Step == "2/model" }},
+	{name: phaseResult, turn: 2, at: kit.BeforeFirstChunk, shown: kit.OfType("TOOL_CALL_RESULT"), next: func(r kit.Record) bool { return r.Kind == "begin" && r.Step == "2/model" }},
 	{name: phaseText, turn: 2, at: 2, shown: saysWord("TEXT_MESSAGE_CONTENT", "2.1.2")},
 	{name: phaseLast, turn: 2, at: kit.ChunksPerKind - 1, shown: saysWord("TEXT_MESSAGE_CONTENT", "2.1.4")},
 	{name: phaseDone, turn: kit.NoTurn, shown: kit.OfType("TEXT_MESSAGE_END"), next: func(r kit.Record) bool { return r.Kind == "terminal" }},

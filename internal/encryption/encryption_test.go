@@ -491,12 +491,12 @@ func TestKeysAreReadOnce(t *testing.T) {
 	}
 }
 
-// requestsOfKeys returns how many requests for the bucket of keys a function sends: reads of the
-// leader, and writes.
+// requestsOfKeys returns how many requests for the bucket of keys a function sends: direct gets, of
+// which every read sends one, and writes.
 func requestsOfKeys(t *testing.T, s *server.Server, of func()) int {
 	t.Helper()
 	nc := streamtest.Connect(t, s)
-	reads, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.KV_PERDURE_keys")
+	reads, err := nc.SubscribeSync("$JS.API.DIRECT.GET.KV_PERDURE_keys")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ const (
 const (
 	checkpointSeq     = "seq"
 	checkpointVersion = "version"
-	currentCheckpoint = "8"
+	currentCheckpoint = "9"
 )
 
 // checkpointSlot is one of the two slots of a thread, and the sequence of the snapshot that it has;

@@ -55,6 +55,9 @@ func (f *folder) snapshot(seq uint64) *Snapshot {
 func (f *folder) add(ctx context.Context, rec *stream.Record) error {
 	defer func() { f.previousSeq = rec.Seq }()
 	f.snap.sinceCheckpoint += rec.SizeWithResult()
+	if rec.Kind == stream.KindCancel {
+		f.snap.LastCancel = rec.Seq
+	}
 	switch {
 	case rec.Kind == stream.KindProposal:
 		f.proposals[rec.Seq] = rec
@@ -70,7 +73,10 @@ func (f *folder) add(ctx context.Context, rec *stream.Record) error {
 	}
 	f.snap.Active = rec.Time
 	switch rec.Kind {
-	case stream.KindOpen:
+	case stream.KindOpen, stream.KindBegin:
+		if rec.Kind == stream.KindBegin {
+			f.dropLane(rec.Lane)
+		}
 		if err := f.addHeld(ctx, rec); err != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ type forkScan struct {
 // read finds the fork points in a record. Advances of a pipeline begin and finish its steps in done
 // records, and turns begin in open records. Names of turns in the steps of a pipeline have a slash.
 func (s *forkScan) read(ctx context.Context, rec *stream.Record) error {
-	if rec.Lane != stream.LaneMain || rec.Kind != stream.KindOpen && rec.Kind != stream.KindDone {
+	if rec.Lane != stream.LaneMain || !rec.OpensStep() && rec.Kind != stream.KindDone {
 		return nil
 	}
 	events, err := rec.Events(ctx)
@@ -119,7 +119,7 @@ func (s *forkScan) read(ctx context.Context, rec *stream.Record) error {
 		switch e := e.(type) {
 		case *agui.StepStarted:
 			s.points, s.finished = append(s.points, s.finished...), nil
-			s.turns[e.StepName] = rec.Kind == stream.KindOpen && !strings.Contains(e.StepName, "/")
+			s.turns[e.StepName] = rec.OpensStep() && !strings.Contains(e.StepName, "/")
 		case *agui.StepFinished:
 			s.finish(rec, i, e, result.Finished)
 		}

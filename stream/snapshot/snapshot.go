@@ -106,6 +106,9 @@ type RunHistory struct {
 	Estimated *EstimatedUsage   `json:"estimated,omitempty"`
 	// Active is the time of the last record that the fold did not ignore.
 	Active time.Time `json:"active,omitzero"`
+	// LastCancel is the sequence of the last request to cancel a run of the thread, whether that run
+	// has begun or not; 0 = none.
+	LastCancel uint64 `json:"lastCancel,omitempty"`
 	// Handed is the handoff of the thread; nil = the agent of the last run has it.
 	Handed *stream.HandoffTrail `json:"handed,omitempty"`
 	// Origin is the run that the thread is a fork of; nil = it is not a fork.

@@ -35,6 +35,15 @@ func (f *Fold) addAttempt(ctx context.Context, rec *stream.Record) error {
 		}
 		return nil
 	}
+	return f.beginAttempt(ctx, rec)
+}
+
+// beginAttempt begins an attempt of a unit.
+func (f *Fold) beginAttempt(ctx context.Context, rec *stream.Record) error {
+	u, err := f.unitOn(ctx, rec)
+	if err != nil {
+		return err
+	}
 	number := 1
 	if u.attempt != nil {
 		number = u.attempt.Number + 1

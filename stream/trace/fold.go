@@ -87,7 +87,7 @@ func (f *Fold) Add(ctx context.Context, rec *stream.Record) error {
 		return nil
 	}
 	switch rec.Kind {
-	case stream.KindOpen:
+	case stream.KindOpen, stream.KindBegin:
 		return f.addOpen(ctx, rec)
 	case stream.KindAttempt:
 		return f.addAttempt(ctx, rec)
@@ -127,8 +127,7 @@ func (f *Fold) openRun(ctx context.Context, rec *stream.Record) error {
 	return f.addOpen(ctx, rec)
 }
 
-// addOpen adds the lifecycle events of a step. The record is written by the first attempt of the
-// step, before it takes the lane.
+// addOpen adds the lifecycle events of a step, and its first attempt if the record begins it.
 func (f *Fold) addOpen(ctx context.Context, rec *stream.Record) error {
 	events, err := rec.Events(ctx)
 	if err != nil {
@@ -156,6 +155,9 @@ func (f *Fold) addOpen(ctx context.Context, rec *stream.Record) error {
 	f.endWait(a, rec)
 	if path.Base(rec.Step) == stepModel {
 		_, err = f.beginUnit(ctx, rec)
+	}
+	if err == nil && rec.Kind == stream.KindBegin {
+		err = f.beginAttempt(ctx, rec)
 	}
 	return err
 }

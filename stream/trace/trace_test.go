@@ -183,6 +183,31 @@ func wantTree(t *testing.T, all *trace.Trace, want string) {
 	}
 }
 
+// TestTraceOfBeginRecords: a begin record makes the same spans and attempts as an open record and an
+// attempt record.
+func TestTraceOfBeginRecords(t *testing.T) {
+	t.Parallel()
+	writeDead := func(l *tracedLog, dead *stream.Attempt) string {
+		l.say(dead, &agui.TextMessageStart{MessageID: "m"}, &agui.TextMessageContent{MessageID: "m", Delta: "Half a "})
+		dead.Close()
+		active := tree(t, l.read())
+		l.finish(l.begin(stream.LaneMain, "1/model"), stream.LaneMain, callsOf(), `{"messageId":"m"}`)
+		return active + tree(t, l.read())
+	}
+	two := setup(t)
+	want := writeDead(two, two.begin(stream.LaneMain, "1/model"))
+	one := &tracedLog{T: t, log: streamtest.Open(t), run: run}
+	one.store = snapshot.NewStore(one.log)
+	input, err := one.log.ProposeInput(t.Context(), run, [32]byte{1}, &stream.Input{Input: agui.RunAgentInput{ThreadID: "t", RunID: run.ID}})
+	one.must(err)
+	opening := stream.Opening{Agent: "boss", Revision: "rev", Input: input.Seq}
+	dead, _, err := one.store.BeginRun(t.Context(), one.place(stream.LaneMain, "1/model"), opening, &agui.StepStarted{StepName: "model"})
+	one.must(err)
+	if diff := cmp.Diff(want, writeDead(one, dead)); diff != "" {
+		t.Errorf("trace (-two records +one):\n%s", diff)
+	}
+}
+
 // TestTraceHasEveryAttempt: a model call whose worker died, and a tool that failed twice, have all
 // their attempts, with what the first one had streamed.
 func TestTraceHasEveryAttempt(t *testing.T) {

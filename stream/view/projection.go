@@ -117,6 +117,10 @@ func (p *Projection) project(ctx context.Context, rec *stream.Record) ([]Frame, 
 	switch rec.Kind {
 	case stream.KindOpen:
 		err = p.onOpen(ctx, rec)
+	case stream.KindBegin:
+		if err = p.onOpen(ctx, rec); err == nil {
+			err = p.onAttempt(ctx, rec)
+		}
 	case stream.KindAttempt:
 		err = p.onAttempt(ctx, rec)
 	case stream.KindEvents, stream.KindDone:

@@ -138,7 +138,7 @@ func (p *Projection) openMessages(ctx context.Context) ([]agui.Message, error) {
 			if err != nil {
 				return nil, err
 			}
-			if rec.Writer != v.writer {
+			if rec.Writer != v.writer || rec.OpensStep() {
 				continue
 			}
 			if err := stream.ApplyEvents(ctx, reducer, rec, p.isHidden); err != nil {

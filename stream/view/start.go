@@ -209,7 +209,7 @@ func (s *supersessions) add(rec *stream.Record) {
 	lane := runLane{rec.RunToken(), rec.Lane}
 	holder := s.holders[lane]
 	switch rec.Kind {
-	case stream.KindAttempt:
+	case stream.KindAttempt, stream.KindBegin:
 		if holder != "" && holder != rec.Writer {
 			s.supersededAt[holder] = rec.Seq
 		}
