@@ -40,8 +40,11 @@ func (p Programs) AgentRun(ctx workflow.Context, in runs.Input) (runs.Result, er
 			return result, continueWith(ctx, runs.TypeRun, *next)
 		}
 		runCtx = t.withCancel(ctx)
+		if next.Trace != "" && next.Trace != in.Trace {
+			runCtx = workflow.WithValue(runCtx, runs.TraceKey{}, next.Trace)
+		}
 		t.continueAs(ctx, *next)
-		t.startTitle(ctx)
+		t.startTitle(runCtx)
 	}
 }
 

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/runs"
@@ -238,6 +241,56 @@ func TestCommandsToRunOfYoungExecution(t *testing.T) {
 		for _, want := range []any{runs.ErrorNotActive, runs.SteerResult{}, runs.ErrorNotActive} {
 			wantEqual(t, name+": answer", <-answers, want)
 		}
+	}
+}
+
+// traceRecorder records the trace contexts that the contexts of model calls have.
+type traceRecorder struct {
+	interceptor.WorkerInterceptorBase
+	traces []any
+}
+
+// InterceptWorkflow implements [interceptor.WorkerInterceptor].
+func (r *traceRecorder) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &recordingInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, r}
+}
+
+type recordingInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+	recorder *traceRecorder
+}
+
+func (i *recordingInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&recordingOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}, i.recorder})
+}
+
+type recordingOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	recorder *traceRecorder
+}
+
+func (o *recordingOutbound) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+	o.recorder.traces = append(o.recorder.traces, ctx.Value(runs.TraceKey{}))
+	return o.Next.ExecuteActivity(ctx, activityType, args...)
+}
+
+// TestTraceOfRunOfYoungExecution: each run has the trace of its own request. Those of the request
+// that started the execution have the trace of the execution.
+func TestTraceOfRunOfYoungExecution(t *testing.T) {
+	t.Parallel()
+	fixture, recorder := setup(t), &traceRecorder{}
+	fixture.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{recorder}})
+	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(10), nil }
+	in := input
+	in.Trace = "one"
+	for _, trace := range []string{"two", "two", "one", ""} {
+		next := queuedInput(fmt.Sprint("r", len(in.Queue)))
+		next.Trace = trace
+		in.Queue = append(in.Queue, next)
+	}
+	fixture.run(in)
+	if want := []any{nil, "two", "two", nil, nil}; !slices.Equal(recorder.traces, want) {
+		t.Errorf("traces of the runs = %v, want %v", recorder.traces, want)
 	}
 }
 
