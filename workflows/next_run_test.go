@@ -85,11 +85,12 @@ func (f *fixture) afterFirstEnd(after time.Duration, act func()) {
 	}
 }
 
-// stepsOfLaterRuns records the inputs of the activities of all runs but "r", whose model is done after one
-// call.
+// stepsOfLaterRuns records the inputs of the activities of all runs but "r", whose model is done
+// after one call: model calls, tool calls by their number, and ends.
 func (f *fixture) stepsOfLaterRuns() func() []any {
 	first, tool := f.model, f.tool
 	var steps []any
+	var calls []runs.ToolCall // they are made in parallel
 	f.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
 		if in.Run.ID == "r" {
 			return first(in)
@@ -103,10 +104,14 @@ func (f *fixture) stepsOfLaterRuns() func() []any {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		steps = append(steps, in)
+		calls = append(calls, in)
 		return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 20, Seq: 21}, nil
 	}
 	return func() []any {
+		slices.SortFunc(calls, func(a, b runs.ToolCall) int { return strings.Compare(a.Run.ID+a.ID, b.Run.ID+b.ID) })
+		for _, c := range calls {
+			steps = append(steps, c)
+		}
 		for _, end := range f.finished {
 			if end.Run.ID != "r" {
 				steps = append(steps, end)
