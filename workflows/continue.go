@@ -9,10 +9,9 @@ import (
 )
 
 // Safe points, what a run carries from one execution to the next, and which runs begin in the same
-// execution. The payload of
-// continue-as-new is bounded by runs.MaxPayload. So everything that adds to it (interrupts, queue,
-// steering) first checks that it fits: an execution whose payload is too large could never
-// continue.
+// execution. The payload of continue-as-new is bounded by runs.MaxPayload. So everything that adds
+// to it (interrupts, queue, steering) first checks that it fits: an execution whose payload is too
+// large could never continue.
 
 // safePoint is reached between turns and steps, when no activity and no child is under way. A
 // paused run waits here. A run continues as new here if its history has grown long or a newer

@@ -11,9 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
@@ -331,19 +333,49 @@ func TestNotificationsOfYoungExecution(t *testing.T) {
 	}
 }
 
+// setupBriefBranches returns a fixture with two branches, of which the busy one is busy for a moment.
+func setupBriefBranches(t *testing.T) *branchFixture {
+	t.Helper()
+	fixture := setupBranches(t, 2)
+	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+		next, err := fixture.advanceOnce(in)
+		if next.Sleep > 0 {
+			next.Sleep = time.Millisecond
+		}
+		return next, err
+	}
+	return fixture
+}
+
+// TestCancelBeforeNextRunOfProgram: a cancel that arrives while branches of a program's step end
+// with their interrupts cancels the program in the next run.
+func TestCancelBeforeNextRunOfProgram(t *testing.T) {
+	t.Parallel()
+	fixture := setupBriefBranches(t)
+	var err error
+	programs := workflows.Programs{"p": func(ctx workflow.Context, a *workflows.Agent) error {
+		err = a.Do(ctx, agents.Step{Name: "all", Parallel: &agents.ParallelStep{Steps: []agents.Step{{Name: "one", Tool: "t"}, {Name: "two", Tool: "t"}}}})
+		return err
+	}}
+	fixture.env.RegisterWorkflowWithOptions(programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
+	fixture.onSuspendedAdvance = func() { fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"}) }
+	in := branchInput()
+	in.Steps, in.Program = false, "p"
+	result, last := fixture.run(in)
+	wantEqual(t, "outcome of the first run", fixture.finished[0].Outcome, runs.OutcomeInterrupt)
+	wantEqual(t, "outcome of the last run", result.Outcome, runs.OutcomeCancelled)
+	wantEqual(t, "the last run continues the first", last.Continues, "r")
+	if !temporal.IsCanceledError(err) || len(fixture.calls) != 1 || !strings.Contains(fixture.calls[0], "not made") {
+		t.Errorf("error of the step = %v after the calls %q, want a cancel, and a call that is not made", err, fixture.calls)
+	}
+}
+
 // TestCancelBeforeNextRunOfYoungExecution: a cancel that arrives while branches end with their
 // interrupts cancels the next run, in which the branches compensate. It cancels neither the queued
 // run after that one nor its interrupts.
 func TestCancelBeforeNextRunOfYoungExecution(t *testing.T) {
 	t.Parallel()
-	fixture := setupBranches(t, 2)
-	fixture.advance = func(in runs.AdvanceInput) (runs.AdvanceResult, error) {
-		next, err := fixture.advanceOnce(in)
-		if next.Sleep > 0 { // the busy branch is busy for a moment
-			next.Sleep = time.Millisecond
-		}
-		return next, err
-	}
+	fixture := setupBriefBranches(t)
 	fixture.onSuspendedAdvance = func() {
 		fixture.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: "r"})
 		fixture.submit("r2", runs.OnBusyEnqueue)

@@ -172,10 +172,11 @@ func (r *run) ownStep(id string) runs.Step {
 
 // isCompensating reports whether the run undoes finished steps: then a cancel does not stop it, and
 // limits do not apply. A cancelled program counts as compensating, because it may undo things by
-// itself.
+// itself; but not in a run that begins as cancelled, with a step that has to end.
 func (r *run) isCompensating() bool {
 	pos := r.pipeline.position
-	return pos != nil && (pos.End != nil || pos.TreePosition.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
+	undoesItself := r.in.Program != "" && r.isCancelled() && !r.in.Cancelled
+	return pos != nil && (pos.End != nil || pos.TreePosition.Undoing != nil) || r.child != nil && r.child.Compensates || undoesItself
 }
 
 // isCancelled reports whether the whole run is cancelled, as opposed to the context of one step of
