@@ -74,6 +74,11 @@ type Continuation struct {
 // TraceParent returns the trace context of the request that started the run; "" = none.
 func (in Input) TraceParent() string { return in.Trace }
 
+// TraceKey is the key of a value in the workflow context of a run: the trace context of the request
+// that started the run, as a string. A run has it if its execution began with a run of another
+// request.
+type TraceKey struct{}
+
 // ParkDelay returns how long the run waits before it is parked.
 func (in Input) ParkDelay() time.Duration {
 	if in.ParkAfter == 0 {

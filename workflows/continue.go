@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// Safe points, and what a run carries from one execution to the next. The payload of
-// continue-as-new is bounded by runs.MaxPayload. So everything that adds to it (interrupts, queue,
-// steering) first checks that it fits: an execution whose payload is too large could never
-// continue.
+// Safe points, what a run carries from one execution to the next, and which runs begin in the same
+// execution. The payload of continue-as-new is bounded by runs.MaxPayload. So everything that adds
+// to it (interrupts, queue, steering) first checks that it fits: an execution whose payload is too
+// large could never continue.
 
 // safePoint is reached between turns and steps, when no activity and no child is under way. A
 // paused run waits here. A run continues as new here if its history has grown long or a newer
@@ -104,6 +104,38 @@ func (r *run) shouldContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	reason := info.GetContinueAsNewSuggested() || info.GetTargetWorkerDeploymentVersionChanged()
 	return reason && ctx.Err() == nil && r.log.HasBegun() && !r.cannotContinueAsNew()
+}
+
+// continueAs continues this execution with another AG-UI run, as continue-as-new would continue the
+// thread in the next execution: next has its input, interrupts and queue. Nothing of the run before
+// stays, except notifications that are not sent. It does not block. The records of both runs name
+// the same execution: the log tells them apart by the run, which is part of each lane.
+func (t *thread) continueAs(ctx workflow.Context, next runs.Input) {
+	before, r := *t.run, t.run
+	*r = *newRun(ctx, next) // in place: the notifier and a program refer to it
+	r.thread, r.program, r.executionCtx, r.delegation.allowed = t, before.program, before.executionCtx, before.delegation.allowed
+	r.interrupts.earlier = before.interrupts.notifiable()
+	if before.in.Resume.HasPending() {
+		r.interrupts.earlier = append(r.interrupts.earlier, before.in.Resume)
+	}
+	t.queue, t.successor, t.cancelNext = next.Queue, nil, false
+	t.setPhase(ctx, phaseRunning)
+	_ = t.upsertSearchAttributes(ctx) // for Temporal's UI only
+	if next.Cancelled {
+		t.cancel()
+	}
+}
+
+// youth is how long an execution is young. By default, Temporal delays the first task of the next
+// execution until the execution that continues as new is a second old, and Temporal Cloud has no
+// setting for it (history.workflowIdReuseMinimalInterval).
+const youth = time.Second
+
+// isYoung reports whether the next AG-UI run of the thread begins in this execution, because one
+// that continued as new would be delayed. It does not after a program, whose coroutines and signal
+// channels may outlive it, nor in an execution that Temporal has cancelled.
+func (t *thread) isYoung(ctx workflow.Context) bool {
+	return workflow.Now(ctx).Sub(t.began) < youth && t.run.in.Program == "" && !historyIsLong(ctx) && ctx.Err() == nil
 }
 
 // cannotContinueAsNew reports whether the execution cannot continue as new, because a program is

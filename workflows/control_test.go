@@ -61,6 +61,18 @@ func (f *fixture) runUntilContinued(in runs.Input) runs.Input {
 	return next
 }
 
+// finishLate makes the run end more than a second after it began, in the time of the environment:
+// the first attempt to record the end fails, and so does the second, after which a pause follows.
+func (f *fixture) finishLate() {
+	failures := 2
+	f.finish = func(bool) error {
+		if failures--; failures >= 0 {
+			return errors.New("the log is unavailable")
+		}
+		return nil
+	}
+}
+
 // TestQueuedRunsStartInOrder: queued runs start in the order in which they arrived, an interrupting
 // run first.
 func TestQueuedRunsStartInOrder(t *testing.T) {
@@ -83,6 +95,7 @@ func TestQueuedRunsStartInOrder(t *testing.T) {
 		<-modelCalled
 		return runs.ModelAnswer{Outcome: runs.OutcomeCancelled, Seq: 12}, nil
 	}
+	fixture.finishLate()
 	next := fixture.runUntilContinued(input)
 	close(answers)
 	var got []any
@@ -116,6 +129,7 @@ func TestQueueIsBounded(t *testing.T) {
 		close(modelCalled)
 	}, time.Millisecond)
 	fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) { <-modelCalled; return modelAnswer(10), nil }
+	fixture.finishLate()
 	fixture.runUntilContinued(input)
 	close(answers)
 	taken, full := 0, 0

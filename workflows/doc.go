@@ -13,8 +13,10 @@
 //   - Activities: model.call, tool.call, pipeline.advance, interrupt.announce, interrupt.notify, limit.interrupt,
 //     tool.result, queue.await, run.finish. The first attempts of model.call and run.finish are local activities.
 //   - Ends when its AG-UI run has ended and neither interrupts nor queued inputs are left.
-//   - Continues as new as agent.run between turns when the history grows long or a newer worker version is current, and with
-//     the next queued run or the run that continues with decisions; as thread.parked when it waits long.
+//   - The next queued run, or the run that continues with decisions, begins in the same execution if that is younger than a
+//     second. Otherwise agent.run continues as new with it.
+//   - Continues as new as agent.run between turns when the history grows long or a newer worker version is current; as
+//     thread.parked when it waits long.
 //
 // thread.parked.v1 ([ThreadParked]) is a thread that has waited long, for interrupts or because its
 // run is paused.
@@ -70,7 +72,7 @@
 // thread.go is the thread, phase.go its phases. control.go has its signals and updates,
 // submission.go and decide.go the larger handlers. successor.go waits after the end of a run,
 // held.go within a turn, parked.go in thread.parked. continue.go has what one execution hands to
-// the next.
+// the next, or one run to the next in the same execution.
 //
 // run.go and turn.go are the loop of turns, model_call.go the model call of a turn, tool_calls.go its
 // tool calls.

@@ -131,6 +131,7 @@ func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	next.Queue = []runs.Input{queuedInput("r2"), other, queuedInput("r2c"), third, queuedInput("r4")}
 
 	nextFixture := setupHandoff(t, modelAnswer(10))
+	nextFixture.finishLate()
 	after := nextFixture.runUntilContinued(next)
 	wantEqual(t, "queued run r2: run ID", after.Run.ID, "r2")
 	wantEqual(t, "queued run r2: agent", after.Agent, "b")
@@ -143,15 +144,18 @@ func TestHandoffSurvivesContinueAsNew(t *testing.T) {
 	wantEqual(t, "end of the run: handed over", nextFixture.finished[0].HandedOver, true)
 	for _, id := range []string{"r2b", "r2c"} {
 		nextFixture = setupHandoff(t, modelAnswer(10))
+		nextFixture.finishLate()
 		after = nextFixture.runUntilContinued(after)
 		wantEqual(t, "next run: run ID", after.Run.ID, id)
 		wantEqual(t, "next run: agent", after.Agent, "b")
 	}
 	nextFixture = setupHandoff(t, modelAnswer(10))
+	nextFixture.finishLate()
 	if after = nextFixture.runUntilContinued(after); after.Run.ID != "r3" || after.Agent != "c" || after.HandedOver != nil {
 		t.Errorf("next run: got %+v, want r3 of agent c", after)
 	}
 	nextFixture = setupHandoff(t, modelAnswer(10))
+	nextFixture.finishLate()
 	if after = nextFixture.runUntilContinued(after); after.Run.ID != "r4" || after.Agent != "a" || after.HandedOver != nil {
 		t.Errorf("next run: got %+v, want r4 of agent a", after)
 	}

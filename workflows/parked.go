@@ -14,8 +14,8 @@ import (
 // It waits in one of three ways: after the end of a run (in.Interrupts), in a turn (Progress.Held),
 // or in a pause.
 func ThreadParked(ctx workflow.Context, in runs.ParkedInput) (runs.Result, error) {
-	ctx, cancel := workflow.WithCancel(ctx)
-	t := newThread(ctx, in.Run, cancel)
+	t := newThread(ctx, in.Run)
+	ctx = t.withCancel(ctx)
 	// The phase is set before listen: buffered updates run as soon as they have a handler, and
 	// validators read it.
 	if in.Interrupts != nil {
@@ -27,7 +27,11 @@ func ThreadParked(ctx workflow.Context, in runs.ParkedInput) (runs.Result, error
 	t.notifier.start(ctx)
 	switch {
 	case in.Interrupts != nil:
-		return runs.Result{}, t.awaitSuccessor(ctx, 0)
+		if err := t.awaitSuccessor(ctx, 0); err != nil || t.closing {
+			return runs.Result{}, err
+		}
+		t.notifier.stop(ctx)
+		return runs.Result{}, continueWith(ctx, runs.TypeRun, *t.takeSuccessor(ctx))
 	case t.run.interrupts.held != nil:
 		return runs.Result{}, t.awaitHeld(ctx)
 	}

@@ -27,8 +27,8 @@ var transitions = map[phase][]phase{
 	phaseSuspending:         {phaseRunning, phaseFinishingSuspended},
 	phaseFinishing:          {phaseEnded},
 	phaseFinishingSuspended: {phaseEnded},
-	// A program continues with the next run. One whose client went on without answers finishes
-	// again: the log keeps the first end.
+	// The next run begins in the same execution. A program whose client went on without answers
+	// finishes again: the log keeps the first end.
 	phaseEnded: {phaseRunning, phaseFinishing},
 }
 

@@ -205,7 +205,7 @@ func (f *pipelineFixture) beginExecution(in any) {
 	}
 }
 
-// decide sends decisions that agree with answer, a second later.
+// decide sends decisions that agree with answer, 400 ms later: by then an execution may be young.
 func (f *pipelineFixture) decide(interrupts *runs.Interrupts) {
 	if interrupts == nil || f.withholdsDecisions {
 		return
@@ -231,7 +231,7 @@ func (f *pipelineFixture) decide(interrupts *runs.Interrupts) {
 			request.Decisions = append(request.Decisions, d)
 		}
 		execution.update(runs.UpdateDecide, request, make(chan any, 1))
-	}, time.Second)
+	}, 400*time.Millisecond)
 }
 
 // laneOf returns the key of a step's lane.

@@ -161,14 +161,15 @@ func (a *Agent) awaitDecisions(ctx workflow.Context, end ending) error {
 	if result.Outcome != end.outcome {
 		return &StepError{pipeline.Failure{Code: result.Code, Message: "the run was ended"}}
 	}
-	set.AnnouncedBy = result.Seq
+	t.announceInterruptsAfterEnd(ctx, result.Seq)
 	a.awaitAnswers(ctx, set)
 	if t.closing {
 		return ErrAbandoned
 	}
-	next := t.chooseSuccessor(ctx)
-	next.Resume = set
+	next, steps := t.takeSuccessor(ctx), a.run.pipeline
 	t.continueAs(ctx, *next)
+	steps.position.Advances = 0
+	a.run.pipeline = steps
 	return nil
 }
 
@@ -183,23 +184,6 @@ func (a *Agent) awaitAnswers(ctx workflow.Context, set *runs.Interrupts) {
 		}
 		set.ApplyTime(workflow.Now(ctx))
 	}
-}
-
-// continueAs continues the execution, and the program in it, as another AG-UI run. It resets what
-// belongs to one run (log positions, turns, steering, usage) and keeps the pipeline's position.
-func (t *thread) continueAs(ctx workflow.Context, next runs.Input) {
-	r := t.run
-	t.notifier.detach(ctx, append(r.interrupts.notifiable(), r.in.Resume))
-	next.Queue = nil
-	r.in = next
-	r.turn, r.log, r.control.steering = 1, runs.LaneSequences{}, runs.Steering{}
-	r.budget.Begin(next.Limits, workflow.Now(ctx))
-	r.budget.Restart(next.Limits, next.Resume)
-	r.answerMessage, r.delegation.subagents = "", 0
-	r.interrupts.held, r.interrupts.answered, r.interrupts.afterEnd, t.successor = nil, nil, nil, nil
-	r.pipeline.position.Advances = 0
-	t.setPhase(ctx, phaseRunning)
-	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(next.Agent), runs.AttributeRun.ValueSet(next.Token)) // for Temporal's UI only
 }
 
 // Value evaluates a CEL expression over input, messages, state, steps and caller, and decodes the

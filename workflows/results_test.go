@@ -151,7 +151,9 @@ func TestQueuedRunAbandonsResults(t *testing.T) {
 	t.Parallel()
 	in := inputWithPolicy(runs.OpenAbandon)
 	in.Queue = []runs.Input{queuedInput("r2")}
-	next := setupClientCalls(t).runUntilContinued(in)
+	fixture := setupClientCalls(t)
+	fixture.finishLate()
+	next := fixture.runUntilContinued(in)
 	wantEqual(t, "next run: run ID", next.Run.ID, "r2")
 	if next.Resume != nil {
 		t.Errorf("next run: Resume = %+v, want nil", next.Resume)

@@ -12,7 +12,8 @@ import (
 
 // run is an AG-UI run in one execution: the run of a thread, or the work of a child (a subagent or
 // a branch). It loops over turns, or executes a pipeline or a program. newRun makes it when an
-// execution begins; carry packs what the next execution needs to continue it.
+// execution begins, or when the next run of the thread begins in the same execution; carry packs
+// what the next execution needs to continue it.
 //
 // A run holds references to content (IDs, sequences of the log), and never content. Only coroutines
 // of the workflow touch it, so it needs no lock.
@@ -21,7 +22,8 @@ type run struct {
 	// Queue and Progress are nil: their contents are in the thread and in this struct.
 	in runs.Input
 	// execution is the Temporal run ID of the execution that began the AG-UI run. All records of
-	// the run carry it, also those of later executions and of children: the log fences by it.
+	// the run carry it, also those of later executions and of children: the log fences by it. Other
+	// runs may have the same, because an execution may have several, one after the other.
 	execution string
 	turn      int                // number of the current turn, from 1; part of step IDs
 	log       runs.LaneSequences // last sequences of the log that this run knows
@@ -172,10 +174,11 @@ func (r *run) ownStep(id string) runs.Step {
 
 // isCompensating reports whether the run undoes finished steps: then a cancel does not stop it, and
 // limits do not apply. A cancelled program counts as compensating, because it may undo things by
-// itself.
+// itself; but not in a run that begins as cancelled, with a step that has to end.
 func (r *run) isCompensating() bool {
 	pos := r.pipeline.position
-	return pos != nil && (pos.End != nil || pos.TreePosition.Undoing != nil) || r.child != nil && r.child.Compensates || r.in.Program != "" && r.isCancelled()
+	undoesItself := r.in.Program != "" && r.isCancelled() && !r.in.Cancelled
+	return pos != nil && (pos.End != nil || pos.TreePosition.Undoing != nil) || r.child != nil && r.child.Compensates || undoesItself
 }
 
 // isCancelled reports whether the whole run is cancelled, as opposed to the context of one step of

@@ -13,8 +13,9 @@ import (
 // by one, or expire, a run without an input continues. After parkDelay the thread is parked; 0 = it
 // is parked already.
 //
-// The error continues as new, or is that of a cancelled execution. It is nil if the thread is free:
-// the API starts the run of the last input in a new execution (t.closing).
+// The error parks the thread, or is that of a cancelled execution. Without one, takeSuccessor has
+// the next run, except if the thread is free (t.closing): then the API starts the run of the last
+// input in a new execution.
 func (t *thread) awaitSuccessor(ctx workflow.Context, parkDelay time.Duration) error {
 	set, until := t.interruptsAfterEnd(), time.Time{}
 	if parkDelay > 0 {
@@ -40,15 +41,19 @@ func (t *thread) awaitSuccessor(ctx workflow.Context, parkDelay time.Duration) e
 	if t.closing {
 		t.notifier.drain(ctx)
 		t.run.notifySchedule(ctx, runs.RunEnd{})
-		return nil
 	}
-	t.notifier.stop(ctx)
-	next := t.chooseSuccessor(ctx)
-	if next.FiringID != t.run.in.FiringID { // the successor works for another time of a schedule
+	return nil
+}
+
+// takeSuccessor returns the run that continues after the interrupts, with these and the queue. It
+// may block before it chooses the run.
+func (t *thread) takeSuccessor(ctx workflow.Context) *runs.Input {
+	if t.chooseSuccessor(ctx).FiringID != t.run.in.FiringID { // the successor works for another time of a schedule
 		t.run.notifySchedule(ctx, runs.RunEnd{})
 	}
-	next.Resume, next.Queue = set, t.queue
-	return continueWith(ctx, runs.TypeRun, *next)
+	next := t.chooseSuccessor(ctx)
+	next.Resume, next.Queue = t.interruptsAfterEnd(), t.queue
+	return next
 }
 
 // awaitDecision blocks until the thread has a successor, all interrupts are decided, or a time

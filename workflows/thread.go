@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/runs"
@@ -8,13 +10,14 @@ import (
 
 // thread is one execution of agent.run or thread.parked: the address of a conversation in Temporal.
 // It has one AG-UI run at a time, queues further inputs, and takes decisions and tool results for
-// the run's interrupts. A program's thread has several runs, one after the other (continueAs).
+// the run's interrupts. It may have several runs, one after the other (continueAs).
 //
 // Update and signal handlers call it concurrently with the coroutine of the run, but workflow
 // coroutines run one at a time. So it needs no lock, and its state changes only where a coroutine
 // blocks.
 type thread struct {
-	run *run
+	run   *run
+	began time.Time // when this execution began: the time of its first workflow task
 	// phase is where the run is in its life; phase.go has the transitions. Only setPhase changes
 	// it, except that ThreadParked starts in phaseEnded.
 	phase phase
@@ -30,19 +33,26 @@ type thread struct {
 	// cancelNext means that a cancel arrived in phaseSuspending. It applies to the successor, since
 	// this run's end is decided.
 	cancelNext bool
-	cancelRun  workflow.CancelFunc // ends the context of the run's turns
+	cancelRun  workflow.CancelFunc // ends the context of the run's turns (withCancel)
 	results    results
 	notifier   notifier
 	title      workflow.Future // the start of thread.title; nil = this execution starts none
 }
 
-// newThread returns the thread of in's run, which it begins or continues. cancel ends ctx, the
-// context of the run's turns.
-func newThread(ctx workflow.Context, in runs.Input, cancel workflow.CancelFunc) *thread {
-	t := &thread{run: newRun(ctx, in), queue: in.Queue, cancelRun: cancel}
+// newThread returns the thread of in's run, which it begins or continues. ctx is the execution's
+// root context. The caller then calls withCancel.
+func newThread(ctx workflow.Context, in runs.Input) *thread {
+	t := &thread{run: newRun(ctx, in), began: workflow.Now(ctx), queue: in.Queue}
 	t.run.thread, t.run.delegation.allowed = t, runs.MaxSubagents
 	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, detached: map[*runs.Interrupts]bool{}}
 	return t
+}
+
+// withCancel returns the context for the turns of the run, which cancel ends. Each AG-UI run of an
+// execution has one of its own, except that a program keeps that of its first run.
+func (t *thread) withCancel(ctx workflow.Context) workflow.Context {
+	ctx, t.cancelRun = workflow.WithCancel(ctx)
+	return ctx
 }
 
 // setPhase changes the phase. A transition that the table lacks is a defect of this package.
@@ -68,6 +78,15 @@ func (t *thread) setInterruptsAfterEnd(ctx workflow.Context, set *runs.Interrupt
 	}
 	set.Spent = t.run.budget.Carried(t.run.in.Limits, workflow.Now(ctx))
 	set.NoteOpened()
+}
+
+// announceInterruptsAfterEnd notes that the terminal record seq has announced the interrupts. It
+// cancels them if a cancel for the successor has arrived.
+func (t *thread) announceInterruptsAfterEnd(ctx workflow.Context, seq uint64) {
+	t.interruptsAfterEnd().AnnouncedBy = seq
+	if t.cancelNext {
+		t.interruptsAfterEnd().CancelAll(workflow.Now(ctx))
+	}
 }
 
 // chooseInterruptsAfterEnd returns the interrupts that the thread waits for after an ending; nil =
@@ -171,8 +190,8 @@ func (t *thread) nextQueued() *runs.Input {
 }
 
 // upsertSearchAttributes sets the search attributes of a run that did not start the workflow: it
-// was queued, or continues after interrupts, and continue-as-new has copied those of the run before
-// it. The API's start request sets those of the other runs.
+// was queued, or continues after interrupts, and the execution has those of the run before it. The
+// API's start request sets those of the other runs.
 func (t *thread) upsertSearchAttributes(ctx workflow.Context) error {
 	if t.run.in.Token == "" || t.run.log.HasBegun() {
 		return nil

@@ -149,7 +149,9 @@ func TestTraceOfRun(t *testing.T) {
 	if err := p.Stop(); err != nil { // the process exports the rest when it stops
 		t.Fatal(err)
 	}
-	spans := c.AwaitSpans(t, "RunWorkflow:agent.run.v1", 3)
+	// The queued run has a workflow span of its own only if the execution before it was old enough to
+	// continue as new.
+	spans := c.AwaitSpans(t, "RunWorkflow:agent.run.v1", 2)
 
 	for run, want := range map[traceparent][]string{
 		zero: {"RunWorkflow:agent.run.v1", "RunActivity:tool.call.v1", "execute_tool keep"},
@@ -157,7 +159,7 @@ func TestTraceOfRun(t *testing.T) {
 			"POST /v1/agents/:agent/runs", "StartWorkflow:agent.run.v1", "RunWorkflow:agent.run.v1", "StartActivity:model.call.v1",
 			"RunActivity:model.call.v1", "chat journal", "RunWorkflow:agent.child.v1", "RunActivity:tool.call.v1", "execute_tool keep",
 		},
-		two: {"POST /v1/agents/:agent/runs", "RunWorkflow:agent.run.v1", "RunActivity:model.call.v1", "chat journal", "RunActivity:run.finish.v1"},
+		two: {"POST /v1/agents/:agent/runs", "RunActivity:model.call.v1", "chat journal", "RunActivity:run.finish.v1"},
 	} {
 		own := run.spansOf(spans)
 		for _, name := range want {
@@ -165,7 +167,7 @@ func TestTraceOfRun(t *testing.T) {
 				t.Errorf("span %q in the trace of %v: got none, want some", name, want)
 			}
 		}
-		if n := len(kit.SpansNamed(own, "RunWorkflow:agent.run.v1")); n != 1 {
+		if n := len(kit.SpansNamed(own, "RunWorkflow:agent.run.v1")); n != 1 && (run != two || n != 0) {
 			t.Errorf("number of workflow spans of a run = %d, want 1", n)
 		}
 		known := map[string]bool{run.span: true}

@@ -1,7 +1,7 @@
 // Command servers runs Temporal and NATS in one process for separate API and worker processes. The
 // end-to-end tests, which kill it, and the bench use it.
 //
-//	servers [-temporal-port P] [-history-events N] DIR
+//	servers [-temporal-port P] [-history-events N] [-reuse-interval D] DIR
 //
 // It prints {"temporal": …, "namespace": …, "nats": …} when both are ready, and exits when its
 // input ends.
@@ -35,13 +35,14 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	flags := flag.NewFlagSet("servers", flag.ContinueOnError)
 	port := flags.Int("temporal-port", 0, "port of Temporal; 0 = any free one")
 	events := flags.Int("history-events", 0, "events of a history after which a workflow is to continue as new; 0 = Temporal's default")
+	reuse := flags.Duration("reuse-interval", 0, "Temporal's history.workflowIdReuseMinimalInterval, whose default is 1s")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return errors.New("usage: servers [-temporal-port P] [-history-events N] DIR")
+		return errors.New("usage: servers [-temporal-port P] [-history-events N] [-reuse-interval D] DIR")
 	}
-	s, err := devserver.Start(ctx, devserver.Options{Data: flags.Arg(0), TemporalPort: *port, HistoryEvents: *events})
+	s, err := devserver.Start(ctx, devserver.Options{Data: flags.Arg(0), TemporalPort: *port, HistoryEvents: *events, ReuseInterval: *reuse})
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ var layers = []layer{
 	{"internal/transport/live", nil},
 	{"internal/transport/sse", []string{"internal/transport/live"}},
 	{"internal/transport/socket", []string{"internal/transport/live", "github.com/gorilla/websocket"}},
-	{"internal/process/telemetry", []string{anything}},
+	{"internal/process/telemetry", []string{"runs", anything}},
 	{"internal/workers/presence", []string{"runs", "stream", "internal/index/watch", anything}},
 	{"internal/workers/announce", []string{"agents", "stream", "tools", "internal/index/watch", "internal/workers/assertion", anything}},
 	{"internal/workers/models", []string{"agents", "internal/transport/egress", "llm/..."}},

@@ -119,15 +119,16 @@ func options(run stream.Run, agent string) client.StartWorkflowOptions {
 }
 
 // offerRun offers the run to the execution that occupies the thread. If the log has the end of that
-// execution's run, and no interrupts are open, the execution is about to close: offerRun waits for
-// that instead. The execution may also belong to a run that has started in Temporal and not yet in
-// the log; then it answers the offer itself.
+// execution's run, and no interrupts are open, the execution is about to close, so offerRun waits
+// for that first. An execution that stays open answers the offer: it has a run that has not begun in
+// the log yet, its first or one that follows in the same execution.
 func (d *Dispatcher) offerRun(
 	ctx context.Context, run stream.Run, in runs.Input, terms OfferTerms, snap *snapshot.Snapshot, execution string,
 ) (result runs.SubmitResult, isStarted bool, err error) {
 	if snap.Sealed && snap.Execution == execution && len(snap.Interrupts)+len(snap.ClientCalls) == 0 {
-		d.awaitClose(ctx, run.Thread, execution)
-		return result, false, nil
+		if d.awaitClose(ctx, run.Thread, execution) {
+			return result, false, nil
+		}
 	}
 	in.Token = stream.Token(run.ID)
 	result, err = d.offerWithTimeout(ctx, run.Thread, runs.SubmitRequest{RunID: in.Run.ID, Digest: in.Digest, OnBusy: terms.OnBusy, Decisions: terms.Decisions, Offer: &in}, execution)
@@ -154,12 +155,13 @@ func (d *Dispatcher) offerRun(
 	return result, result.Attached || result.Queued, err
 }
 
-// awaitClose waits up to closeCheck for an execution to close. It ignores the result: the caller
-// loads the thread again in any case.
-func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execution string) {
+// awaitClose waits up to closeCheck for an execution to close or to continue as new, and reports
+// whether it has. An error of Temporal counts as closed: the caller then loads the thread again.
+func (d *Dispatcher) awaitClose(ctx context.Context, thread stream.Thread, execution string) (closed bool) {
 	ctx, cancel := context.WithTimeout(ctx, closeCheck)
 	defer cancel()
-	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).Get(ctx, nil)
+	_ = d.Temporal.GetWorkflow(ctx, WorkflowID(thread), execution).GetWithOptions(ctx, nil, client.WorkflowRunGetOptions{DisableFollowingRuns: true})
+	return ctx.Err() == nil
 }
 
 // offerWithTimeout is Offer with offerTimeout, for an execution that may close before it takes the

@@ -67,6 +67,39 @@ func TestOfferEndsWithExecution(t *testing.T) {
 	})
 }
 
+// busyTemporal is a Temporal client whose execution stays open, and queues what it is offered.
+type busyTemporal struct{ continuingTemporal }
+
+func (b *busyTemporal) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	return queuedHandle{}, nil
+}
+
+type queuedHandle struct{ client.WorkflowUpdateHandle }
+
+func (queuedHandle) Get(_ context.Context, result any) error {
+	*result.(*runs.SubmitResult) = runs.SubmitResult{Queued: true}
+	return nil
+}
+
+// TestOfferToExecutionWithNextRun: the log has the end of an execution's run, and the execution has
+// begun another one. The dispatcher waits briefly for the execution to close, and then offers the
+// input to it.
+func TestOfferToExecutionWithNextRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for closes, want := range map[time.Duration]bool{time.Hour: true, 50 * time.Millisecond: false} {
+			d := &dispatch.Dispatcher{Temporal: &busyTemporal{continuingTemporal{closes: closes}}}
+			in := runs.Input{Run: runs.Ref{Tenant: "t", Thread: "t", ID: "r3"}}
+			ended := &snapshot.Snapshot{LastRun: snapshot.LastRun{Run: "r1", RunID: "r1", Execution: "e1", Sealed: true}}
+			begun := time.Now()
+			result, isStarted, err := d.StartOrOffer(t.Context(), in, dispatch.OfferTerms{OnBusy: runs.OnBusyEnqueue}, ended)
+			if took := time.Since(begun); isStarted != want || result.Queued != want || err != nil || took > 200*time.Millisecond {
+				t.Errorf("dispatch to an execution that closes after %s = %+v, %v, %v after %s, want queued = %v within 200ms", closes, result, isStarted, err, took, want)
+			}
+		}
+	})
+}
+
 // startingTemporal is a Temporal client that accepts workflows, and keeps the options and the input of
 // the last one.
 type startingTemporal struct {

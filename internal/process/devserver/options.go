@@ -1,6 +1,9 @@
 package devserver
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // Options configures the servers. The zero value of each field but Data is valid.
 type Options struct {
@@ -21,6 +24,11 @@ type Options struct {
 	// HistoryEvents is the number of events in a history at which Temporal suggests to continue as
 	// new. 0 = Temporal's default, 4,096.
 	HistoryEvents int
+
+	// ReuseInterval is Temporal's history.workflowIdReuseMinimalInterval: the first task of an
+	// execution that continues a younger one as new waits until that one is as old. 0 = it does not
+	// wait. Temporal's default is a second.
+	ReuseInterval time.Duration
 
 	// Logger receives the log lines of both servers. nil = slog.Default().
 	Logger *slog.Logger

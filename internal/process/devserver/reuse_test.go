@@ -69,7 +69,7 @@ func TestShippedDynamicConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, client := range map[string]dynamicconfig.Client{"file": file, "embedded": dynamicConfig(0)} {
+	for name, client := range map[string]dynamicconfig.Client{"file": file, "embedded": dynamicConfig(Options{})} {
 		c := dynamicconfig.NewCollection(client, log.NewNoopLogger())
 		if got := dynamicconfig.WorkflowIdReuseMinimalInterval.Get(c)("default"); got != 0 {
 			t.Errorf("%s: a workflow ID can be used again after %v, want 0", name, got)

@@ -56,7 +56,7 @@ func startTemporalAt(ctx context.Context, o Options, block *portBlock) (*tempora
 		return nil, &DirectoryError{Dir: o.Data, Err: err}
 	}
 	s := &temporalServer{log: newTemporalLog(o), db: db, block: block, address: hostPort(ports.frontend), orphans: orphans}
-	if err := s.start(ports, o.HistoryEvents); err != nil {
+	if err := s.start(ports, o); err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)
 	}
 	if err := s.awaitReady(ctx, o.Namespace); err != nil {
@@ -66,9 +66,9 @@ func startTemporalAt(ctx context.Context, o Options, block *portBlock) (*tempora
 }
 
 // start starts the server. A fatal log line of Temporal becomes the error, see [temporalLog.Fatal].
-func (s *temporalServer) start(ports servicePorts, historyEvents int) (err error) {
+func (s *temporalServer) start(ports servicePorts, o Options) (err error) {
 	defer recoverFatal(&err)
-	s.server, err = temporal.NewServer(serverOptions(s.log, s.db, ports, historyEvents)...)
+	s.server, err = temporal.NewServer(serverOptions(s.log, s.db, ports, o)...)
 	if err != nil {
 		return err
 	}

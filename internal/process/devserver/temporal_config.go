@@ -57,8 +57,8 @@ func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
 	return hosts
 }
 
-// serverOptions returns the options of the embedded server. historyEvents is that of Options.
-func serverOptions(log log.Logger, db *database, ports servicePorts, historyEvents int) []temporal.ServerOption {
+// serverOptions returns the options of the embedded server. o has the settings of its dynamic configuration.
+func serverOptions(log log.Logger, db *database, ports servicePorts, o Options) []temporal.ServerOption {
 	return []temporal.ServerOption{
 		temporal.WithConfig(serverConfig(db, ports)),
 		temporal.ForServices(temporal.DefaultServices),
@@ -68,7 +68,7 @@ func serverOptions(log log.Logger, db *database, ports servicePorts, historyEven
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
 			return authorization.NewNoopClaimMapper()
 		}),
-		temporal.WithDynamicConfigClient(dynamicConfig(historyEvents)),
+		temporal.WithDynamicConfigClient(dynamicConfig(o)),
 	}
 }
 

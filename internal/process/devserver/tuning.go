@@ -29,9 +29,8 @@ var pragmas = map[string]string{
 }
 
 // dynamicConfig returns Temporal's dynamic configuration for one process; its defaults are for
-// clusters. historyEvents is that of Options. `go test -bench . -benchtime 500x` measures the
-// effect of a setting.
-func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
+// clusters. `go test -bench . -benchtime 500x` measures the effect of a setting.
+func dynamicConfig(o Options) dynamicconfig.StaticClient {
 	values := map[dynamicconfig.Key]any{
 		dynamicconfig.EnableEagerWorkflowStart.Key():            true,
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
@@ -45,10 +44,10 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		// Timers, and retries with them, are up to a second late by default.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
 
-		// By default a workflow that continues as new, or starts again under its ID, within a
-		// second of its start waits until that second is over. A queued input, a decision or a tool
-		// result would wait with it.
-		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Duration(0),
+		// By default a workflow that continues as new, or starts again under its ID, within a second
+		// of its start waits until that second is over. A decision soon after a thread is parked
+		// would wait with it.
+		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): o.ReuseInterval,
 
 		// Without this setting, matching may give a task to a poll that a stopping worker has
 		// abandoned. The task would then wait for its timeout.
@@ -90,8 +89,8 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 			MaxConcurrentWorkflowTaskPollers: 2, // the least that can serve a sticky queue
 		},
 	}
-	if historyEvents > 0 {
-		values[dynamicconfig.HistoryCountSuggestContinueAsNew.Key()] = historyEvents
+	if o.HistoryEvents > 0 {
+		values[dynamicconfig.HistoryCountSuggestContinueAsNew.Key()] = o.HistoryEvents
 	}
 	return wrap(values)
 }

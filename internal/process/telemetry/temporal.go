@@ -17,6 +17,8 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
 )
 
 // traceHeader is the Temporal header in which all of Temporal's SDKs propagate the trace context.
@@ -274,6 +276,45 @@ func (*spanEnds) InterceptActivity(_ context.Context, next interceptor.ActivityI
 // workflowEnd marks the spans of workflows as to be exported.
 type workflowEnd struct {
 	interceptor.WorkflowInboundInterceptorBase
+}
+
+// Init implements [interceptor.WorkflowInboundInterceptor].
+func (w *workflowEnd) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	calls := &runCalls{}
+	calls.Next = outbound
+	return w.Next.Init(calls)
+}
+
+// runCalls makes activities and child workflows part of the trace of their run, if the run began in
+// the execution of another one (see [runs.TraceKey]).
+type runCalls struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+// ExecuteActivity implements [interceptor.WorkflowOutboundInterceptor].
+func (c *runCalls) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+	return c.Next.ExecuteActivity(withRunSpan(ctx), activityType, args...)
+}
+
+// ExecuteLocalActivity implements [interceptor.WorkflowOutboundInterceptor].
+func (c *runCalls) ExecuteLocalActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+	return c.Next.ExecuteLocalActivity(withRunSpan(ctx), activityType, args...)
+}
+
+// ExecuteChildWorkflow implements [interceptor.WorkflowOutboundInterceptor].
+func (c *runCalls) ExecuteChildWorkflow(ctx workflow.Context, childType string, args ...any) workflow.ChildWorkflowFuture {
+	return c.Next.ExecuteChildWorkflow(withRunSpan(ctx), childType, args...)
+}
+
+// withRunSpan returns ctx with the span of the request that started its run as the parent of new
+// spans, if ctx has its trace context. Otherwise the parent is the span of the workflow.
+func withRunSpan(ctx workflow.Context) workflow.Context {
+	parent, ok := ctx.Value(runs.TraceKey{}).(string)
+	if !ok {
+		return ctx
+	}
+	request := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent})
+	return workflow.WithValue(ctx, temporalSpanKey{}, &temporalSpan{Span: trace.SpanFromContext(request)})
 }
 
 // ExecuteWorkflow marks the span for export when the workflow returns. A workflow that the cache

@@ -3,20 +3,25 @@ package telemetry
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	temporallog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
+	"github.com/perdure/perdure/internal/temporaltest"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/workflows"
 )
@@ -78,6 +83,40 @@ func finishedRun(t *testing.T) string {
 	}
 	t.Fatal("no recorded history has updates and is completed")
 	return ""
+}
+
+// TestRunOfAnotherTrace: activities of a run that began in the execution of another one belong to
+// the trace of the request that started the run.
+func TestRunOfAnotherTrace(t *testing.T) {
+	t.Parallel()
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithIDGenerator(spanIDs{}))
+	var options worker.Options
+	for _, i := range interceptors(provider) {
+		options.Interceptors = append(options.Interceptors, i.(interceptor.WorkerInterceptor))
+	}
+	env := temporaltest.NewEnvironment(slog.DiscardHandler)
+	env.SetWorkerOptions(options)
+	env.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "call"})
+	const traceID, request = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+		err := workflow.ExecuteActivity(ctx, "call").Get(ctx, nil)
+		ctx = workflow.WithValue(ctx, runs.TraceKey{}, "00-"+traceID+"-"+request+"-01")
+		return errors.Join(err, workflow.ExecuteActivity(ctx, "call").Get(ctx, nil))
+	})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	var traces, parents []string
+	for _, s := range recorder.Ended() {
+		if s.Name() == "StartActivity:call" {
+			traces, parents = append(traces, s.SpanContext().TraceID().String()), append(parents, s.Parent().SpanID().String())
+		}
+	}
+	if len(traces) != 2 || traces[0] == traceID || traces[1] != traceID || parents[1] != request {
+		t.Errorf("traces and parents of the activities = %q and %q, want %s and %s for the second", traces, parents, traceID, request)
+	}
 }
 
 // TestEvictedWorkflowIsNotReported: when a workflow is evicted from the worker's cache, the SDK
