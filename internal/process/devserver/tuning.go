@@ -15,6 +15,13 @@ const (
 	connections   = 1
 )
 
+// Limits of each Temporal service, per second: requests, and reads and writes of the database. They
+// are far above what the process can reach.
+const (
+	maxRPS = 50_000
+	maxQPS = 200_000
+)
+
 // pragmas are those of every connection. Temporal's plugin expects the names without an underscore
 // at the beginning.
 var pragmas = map[string]string{
@@ -42,6 +49,10 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		dynamicconfig.TransferProcessorMaxPollRPS.Key(): 200,
 		dynamicconfig.TimerProcessorMaxPollRPS.Key():    100,
 
+		// Visibility is eventually consistent. With 4 reads per second instead of 20, most short runs
+		// are closed when their tasks are read: Temporal then writes only the row of the close.
+		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): 4,
+
 		// Timers, and retries with them, are up to a second late by default.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
 
@@ -62,6 +73,16 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		// then lasts for its full time, by default 20 s.
 		dynamicconfig.HistoryLongPollExpirationInterval.Key(): 5 * time.Second,
 
+		// The defaults protect a cluster from its tenants, and are reached at about 300 short runs per
+		// second. The limits of this process are those of its machine.
+		dynamicconfig.FrontendRPS.Key():                        maxRPS,
+		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key(): maxRPS,
+		dynamicconfig.HistoryRPS.Key():                         maxRPS,
+		dynamicconfig.MatchingRPS.Key():                        maxRPS,
+		dynamicconfig.FrontendPersistenceMaxQPS.Key():          maxQPS,
+		dynamicconfig.HistoryPersistenceMaxQPS.Key():           maxQPS,
+		dynamicconfig.MatchingPersistenceMaxQPS.Key():          maxQPS,
+
 		// The defaults are for hundreds of shards: 512 goroutines per queue.
 		dynamicconfig.TransferProcessorSchedulerWorkerCount.Key():    64,
 		dynamicconfig.TimerProcessorSchedulerWorkerCount.Key():       64,
@@ -75,8 +96,7 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		dynamicconfig.VisibilityProcessorUpdateAckInterval.Key(): 3 * time.Second,
 
 		// By default up to 128,000 workflows stay in the history cache, at more than 10 KiB each.
-		dynamicconfig.HistoryCacheHostLevelMaxSize.Key():     2000,
-		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key(): 32 << 20,
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 2000,
 
 		// Scanners for large installations, each with a system workflow and pollers of its own.
 		// Without the parent-close worker, the task that closes a parent also closes its children.
