@@ -22,6 +22,11 @@ type Options struct {
 	// new. 0 = Temporal's default, 4,096.
 	HistoryEvents int
 
+	// WorkflowCache bounds the workflows in the memory of the workers of this process. Temporal's SDK
+	// has one cache for all workers, and the first ones are those of the server. 0 = the SDK's
+	// default, 10,000.
+	WorkflowCache int
+
 	// Logger receives the log lines of both servers. nil = slog.Default().
 	Logger *slog.Logger
 
