@@ -29,8 +29,9 @@ var pragmas = map[string]string{
 	"synchronous":  "1", // NORMAL: kill -9 loses nothing, a power cut the last commits
 	"busy_timeout": "10000",
 
-	// Room for what is live, sorting in memory, and a checkpoint per 16 MiB.
-	"cache_size":         "-32768",
+	// 8 MiB for what is live (the rest is in the page cache of the operating system), sorting in
+	// memory, and a checkpoint per 16 MiB.
+	"cache_size":         "-8192",
 	"temp_store":         "2",
 	"wal_autocheckpoint": "4000",
 }
@@ -90,13 +91,17 @@ func dynamicConfig(historyEvents int) dynamicconfig.StaticClient {
 		dynamicconfig.MemoryTimerProcessorSchedulerWorkerCount.Key(): 16,
 		dynamicconfig.ArchivalProcessorSchedulerWorkerCount.Key():    1,
 
+		// There is no other cluster to replicate to or from.
+		dynamicconfig.ReplicationProcessorSchedulerWorkerCount.Key():            1,
+		dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount.Key(): 1,
+
 		// Before a queue is acknowledged, each read passes its finished tasks again.
 		dynamicconfig.TransferProcessorUpdateAckInterval.Key():   3 * time.Second,
 		dynamicconfig.TimerProcessorUpdateAckInterval.Key():      3 * time.Second,
 		dynamicconfig.VisibilityProcessorUpdateAckInterval.Key(): 3 * time.Second,
 
 		// By default up to 128,000 workflows stay in the history cache, at more than 10 KiB each.
-		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 2000,
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 500,
 
 		// Scanners for large installations, each with a system workflow and pollers of its own.
 		// Without the parent-close worker, the task that closes a parent also closes its children.
