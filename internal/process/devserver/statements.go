@@ -62,6 +62,12 @@ type statementConn struct {
 	idle map[string]sqliteStmt // by text; a statement in use is not in the map
 }
 
+// Package sql prepares a statement for each call, unless the connection executes it itself.
+var (
+	_ driver.ExecerContext  = (*statementConn)(nil)
+	_ driver.QueryerContext = (*statementConn)(nil)
+)
+
 // BeginTx implements driver.ConnBeginTx.
 func (c *statementConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	return c.sqliteConn.BeginTx(context.WithoutCancel(ctx), o)
