@@ -94,9 +94,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	isReady = true
-	if err := memory.ReleaseText(); err != nil {
-		logger.DebugContext(ctx, "the code of the program was not removed from memory", "error", err)
-	}
+	memory.ReleaseText(ctx, logger)
 	announce(out, o, p.addresses(), p.folder.Agents, cfg.Console, cfg.Getenv)
 	if p.problem != "" {
 		fmt.Fprintf(out, "%s.\n", p.problem)

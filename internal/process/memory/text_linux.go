@@ -2,7 +2,9 @@ package memory
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -11,8 +13,15 @@ import (
 
 // ReleaseText removes the code and the constants of the program from the memory of this process.
 // Pages that are used again come back from the page cache. A start reads most of them once: a
-// program calls ReleaseText when it is ready. It may be called at any time, and concurrently.
-func ReleaseText() error {
+// program calls ReleaseText when it is ready. An error is only logged: the program works without.
+func ReleaseText(ctx context.Context, logger *slog.Logger) {
+	if err := releaseText(); err != nil {
+		logger.DebugContext(ctx, "the code of the program was not removed from memory", "error", err)
+	}
+}
+
+// releaseText implements ReleaseText.
+func releaseText() error {
 	program, err := os.Executable()
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func fileMemory(t *testing.T) uint64 {
 
 func TestReleaseText(t *testing.T) {
 	before := fileMemory(t)
-	if err := ReleaseText(); err != nil {
+	if err := releaseText(); err != nil {
 		t.Fatal(err)
 	}
 	if after := fileMemory(t); after >= before {

@@ -2,5 +2,10 @@
 
 package memory
 
+import (
+	"context"
+	"log/slog"
+)
+
 // ReleaseText does nothing: see text_linux.go.
-func ReleaseText() error { return nil }
+func ReleaseText(context.Context, *slog.Logger) {}
