@@ -202,6 +202,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	}
 	metrics.SetReady(node.Handler())
 	logger.InfoContext(ctx, "serving", "addr", listener.Addr().String(), "agents", len(folder.Agents), "metrics", metrics.Addr())
+	memory.ReleaseText(ctx, logger)
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	return true, node.Stop(context.WithoutCancel(ctx))

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +16,13 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/console"
 	"github.com/perdure/perdure/internal/process/config"
+	"github.com/perdure/perdure/internal/process/memory"
 	"github.com/perdure/perdure/internal/process/telemetry"
 )
+
+// workflowCache is the default of PERDURE_WORKFLOW_CACHE for "perdure dev", which has the memory of
+// four servers and a worker in one process.
+const workflowCache = 200
 
 // devCommand returns the command "perdure dev".
 func devCommand(environ []string) *cobra.Command {
@@ -70,8 +74,8 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		o.addr = cfg.Addr
 	}
 	cfg.ForceAgents = cfg.ForceAgents || o.agentsForce
-	if cfg.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // the embedded Temporal server produces much garbage and keeps little memory
+	if cfg.Getenv("PERDURE_WORKFLOW_CACHE") == "" {
+		cfg.WorkflowCache = workflowCache
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
 	if len(cfg.Unknown) > 0 {
@@ -90,6 +94,7 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 		return err
 	}
 	isReady = true
+	memory.ReleaseText(ctx, logger)
 	announce(out, o, p.addresses(), p.folder.Agents, cfg.Console, cfg.Getenv)
 	if p.problem != "" {
 		fmt.Fprintf(out, "%s.\n", p.problem)

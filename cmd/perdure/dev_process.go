@@ -224,10 +224,11 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 // process has left, so that the file exists only while this process is ready.
 func (p *devProcess) startServers(ctx context.Context) (err error) {
 	p.servers, err = devserver.Start(ctx, devserver.Options{
-		Data:         p.options.data,
-		TemporalPort: p.options.temporalPort,
-		NATSPort:     p.options.natsPort,
-		Logger:       p.logger,
+		Data:          p.options.data,
+		TemporalPort:  p.options.temporalPort,
+		NATSPort:      p.options.natsPort,
+		WorkflowCache: p.config.WorkflowCache,
+		Logger:        p.logger,
 	})
 	if err != nil {
 		return err

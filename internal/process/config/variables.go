@@ -250,7 +250,7 @@ var groups = []group{
 		{Name: "PERDURE_WEBHOOKS", For: workerDev, value: webhooks,
 			Meaning: "YAML file of webhooks for changes of approvals, the same for all workers. Not set: none"},
 		{Name: "PERDURE_WORKFLOW_CACHE", Default: "1000", For: workerDev, value: workflowCache,
-			Meaning: "Maximum number of cached workflows. Others are replayed when they continue"},
+			Meaning: "Maximum number of cached workflows. Others are replayed when they continue. Not set in perdure dev: 200"},
 	}},
 	{"Budgets", []Variable{
 		{Name: "PERDURE_BUDGET_TENANT_COST_PER_DAY", For: workerDev, value: tenantCost,

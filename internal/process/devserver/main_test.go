@@ -32,6 +32,13 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(runChild(dir))
 	}
+	if dir := os.Getenv(cacheChildDir); dir != "" {
+		if err := runCacheChild(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m, temporalLeaks()...)
 }
 

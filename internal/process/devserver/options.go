@@ -30,6 +30,11 @@ type Options struct {
 	// wait. Temporal's default is a second.
 	ReuseInterval time.Duration
 
+	// WorkflowCache bounds the workflows in the memory of the workers of this process. Temporal's SDK
+	// has one cache for all workers, and the first ones are those of the server. 0 = the SDK's
+	// default, 10,000.
+	WorkflowCache int
+
 	// Logger receives the log lines of both servers. nil = slog.Default().
 	Logger *slog.Logger
 

@@ -72,6 +72,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	worker.SetBinaryChecksum(version.BinaryID()) // of Temporal's system workers
+	if o.WorkflowCache > 0 {
+		worker.SetStickyWorkflowCacheSize(o.WorkflowCache) // applies only before those workers start
+	}
 	s := &Server{namespace: o.Namespace, lock: lock, stopped: make(chan struct{})}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

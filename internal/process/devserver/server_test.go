@@ -36,6 +36,9 @@ func TestDataSurvivesRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := awaitFirstTask(ctx, c, run); err != nil { // a task under way would be an orphan
+		t.Fatal(err)
+	}
 	publish(t, s, "kept")
 	w.Stop()
 	c.Close()

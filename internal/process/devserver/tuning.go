@@ -15,6 +15,13 @@ const (
 	connections   = 1
 )
 
+// Limits of each Temporal service, per second: requests, and reads and writes of the database. They
+// are far above what the process can reach.
+const (
+	maxRPS = 50_000
+	maxQPS = 200_000
+)
+
 // pragmas are those of every connection. Temporal's plugin expects the names without an underscore
 // at the beginning.
 var pragmas = map[string]string{
@@ -22,10 +29,11 @@ var pragmas = map[string]string{
 	"synchronous":  "1", // NORMAL: kill -9 loses nothing, a power cut the last commits
 	"busy_timeout": "10000",
 
-	// Room for what is live, sorting in memory, and a checkpoint per 16 MiB.
-	"cache_size":         "-32768",
-	"temp_store":         "2",
-	"wal_autocheckpoint": "4000",
+	// 8 MiB for what is live, and sorting in memory. The page cache of the operating system has the
+	// rest. A checkpoint per 4 MiB is SQLite's default: it delays one transaction by up to 15 ms, and
+	// one per 16 MiB by 35 ms, for the same time in total.
+	"cache_size": "-8192",
+	"temp_store": "2",
 }
 
 // dynamicConfig returns Temporal's dynamic configuration for one process; its defaults are for
@@ -40,6 +48,10 @@ func dynamicConfig(o Options) dynamicconfig.StaticClient {
 		// which adds up to 50 ms to every task that passes matching.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key(): 200,
 		dynamicconfig.TimerProcessorMaxPollRPS.Key():    100,
+
+		// Visibility is eventually consistent. With 4 reads per second instead of 20, most short runs
+		// are closed when their tasks are read: Temporal then writes only the row of the close.
+		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): 4,
 
 		// Timers, and retries with them, are up to a second late by default.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
@@ -61,6 +73,16 @@ func dynamicConfig(o Options) dynamicconfig.StaticClient {
 		// then lasts for its full time, by default 20 s.
 		dynamicconfig.HistoryLongPollExpirationInterval.Key(): 5 * time.Second,
 
+		// The defaults protect a cluster from its tenants, and are reached at about 300 short runs per
+		// second. The limits of this process are those of its machine.
+		dynamicconfig.FrontendRPS.Key():                        maxRPS,
+		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key(): maxRPS,
+		dynamicconfig.HistoryRPS.Key():                         maxRPS,
+		dynamicconfig.MatchingRPS.Key():                        maxRPS,
+		dynamicconfig.FrontendPersistenceMaxQPS.Key():          maxQPS,
+		dynamicconfig.HistoryPersistenceMaxQPS.Key():           maxQPS,
+		dynamicconfig.MatchingPersistenceMaxQPS.Key():          maxQPS,
+
 		// The defaults are for hundreds of shards: 512 goroutines per queue.
 		dynamicconfig.TransferProcessorSchedulerWorkerCount.Key():    64,
 		dynamicconfig.TimerProcessorSchedulerWorkerCount.Key():       64,
@@ -68,14 +90,17 @@ func dynamicConfig(o Options) dynamicconfig.StaticClient {
 		dynamicconfig.MemoryTimerProcessorSchedulerWorkerCount.Key(): 16,
 		dynamicconfig.ArchivalProcessorSchedulerWorkerCount.Key():    1,
 
+		// There is no other cluster to replicate to or from.
+		dynamicconfig.ReplicationProcessorSchedulerWorkerCount.Key():            1,
+		dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount.Key(): 1,
+
 		// Before a queue is acknowledged, each read passes its finished tasks again.
 		dynamicconfig.TransferProcessorUpdateAckInterval.Key():   3 * time.Second,
 		dynamicconfig.TimerProcessorUpdateAckInterval.Key():      3 * time.Second,
 		dynamicconfig.VisibilityProcessorUpdateAckInterval.Key(): 3 * time.Second,
 
 		// By default up to 128,000 workflows stay in the history cache, at more than 10 KiB each.
-		dynamicconfig.HistoryCacheHostLevelMaxSize.Key():     2000,
-		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key(): 32 << 20,
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 500,
 
 		// Scanners for large installations, each with a system workflow and pollers of its own.
 		// Without the parent-close worker, the task that closes a parent also closes its children.
