@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, temporalLeaks()...)
 }
 
-// runChild starts a server over dir, starts a workflow, and prints a line when the workflow's
-// activity runs. It does not return: its parent kills the process.
+// runChild starts a server over dir and two workflows. It prints a line when the local activity of
+// the first and the activity of the second run. It does not return: its parent kills the process.
 func runChild(dir string) int {
 	ctx := context.Background()
 	s, err := Start(ctx, Options{Data: dir})
@@ -56,7 +56,12 @@ func runChild(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	within := make(chan struct{})
 	w := newWorker(c, func(ctx context.Context) (int32, error) {
+		if activity.GetInfo(ctx).IsLocalActivity {
+			close(within)
+			select {}
+		}
 		fmt.Println(activity.GetInfo(ctx).Attempt)
 		select {}
 	})
@@ -64,6 +69,13 @@ func runChild(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	o := workflowOptions("thread/t/task")
+	o.WorkflowTaskTimeout = time.Minute // the test would fail if it waited for that
+	if _, err := c.ExecuteWorkflow(ctx, o, localWorkflow); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	<-within
 	if _, err := c.ExecuteWorkflow(ctx, workflowOptions("thread/t/killed"), attemptWorkflow); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -83,6 +95,12 @@ func attemptWorkflow(ctx workflow.Context) (attempt int32, err error) {
 	return attempt, err
 }
 
+// localWorkflow executes its activity within its workflow task.
+func localWorkflow(ctx workflow.Context) error {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Hour})
+	return workflow.ExecuteLocalActivity(ctx, "attempt").Get(ctx, nil)
+}
+
 // signalWorkflow returns the value of the signal "tell".
 func signalWorkflow(ctx workflow.Context) (value string, err error) {
 	workflow.GetSignalChannel(ctx, "tell").Receive(ctx, &value)
@@ -93,6 +111,7 @@ func signalWorkflow(ctx workflow.Context) (value string, err error) {
 func newWorker(c client.Client, attempt func(context.Context) (int32, error)) worker.Worker {
 	w := worker.New(c, taskQueue, worker.Options{})
 	w.RegisterWorkflow(attemptWorkflow)
+	w.RegisterWorkflow(localWorkflow)
 	w.RegisterWorkflow(signalWorkflow)
 	w.RegisterActivityWithOptions(attempt, activity.RegisterOptions{Name: "attempt"})
 	return w

@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// TestKilledWorkerIsReplacedAtOnce kills a process while its activity runs, and
-// expects the second attempt long before the 30 s heartbeat timeout and the
-// policy's backoff of an hour.
+// TestKilledWorkerIsReplacedAtOnce kills a process during an activity and during a workflow task, and
+// expects the second attempts long before the 30 s heartbeat timeout, the policy's backoff of an
+// hour, and the timeout of a minute of the workflow task.
 func TestKilledWorkerIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -27,15 +27,22 @@ func TestKilledWorkerIsReplacedAtOnce(t *testing.T) {
 	s := mustStart(t, Options{Data: dir})
 	c := mustDial(t, s)
 	orphans := s.Orphans()
-	if len(orphans) != 1 || orphans[0].WorkflowID != "thread/t/killed" || orphans[0].Type != "attempt" || orphans[0].Attempt != 1 {
-		t.Fatalf("Orphans = %+v, want attempt 1 of thread/t/killed", orphans)
+	if len(orphans) != 2 || orphans[0].WorkflowID != "thread/t/killed" || orphans[0].Type != "attempt" || orphans[0].Attempt != 1 {
+		t.Fatalf("Orphans = %+v, want attempt 1 of thread/t/killed, and another one", orphans)
 	}
-	if n, err := FailOrphans(ctx, c, orphans); n != 1 || err != nil {
-		t.Fatalf("FailOrphans = %d, %v; want 1", n, err)
+	if o := orphans[1]; o.WorkflowID != "thread/t/task" || o.ActivityID != "" || o.Attempt != 1 {
+		t.Fatalf("second orphan = %+v, want the workflow task of thread/t/task", o)
+	}
+	if n, err := FailOrphans(ctx, c, orphans); n != 2 || err != nil {
+		t.Fatalf("FailOrphans = %d, %v; want 2", n, err)
 	}
 
-	started, finish := make(chan int32, 1), make(chan struct{})
+	started, finish, again := make(chan int32, 1), make(chan struct{}), make(chan struct{})
 	w := newWorker(c, func(ctx context.Context) (int32, error) {
+		if activity.GetInfo(ctx).IsLocalActivity {
+			close(again)
+			return 1, nil
+		}
 		started <- activity.GetInfo(ctx).Attempt
 		<-finish
 		return activity.GetInfo(ctx).Attempt, nil
@@ -53,6 +60,12 @@ func TestKilledWorkerIsReplacedAtOnce(t *testing.T) {
 	case <-time.After(patience):
 		close(finish)
 		t.Fatal("no second attempt")
+	}
+	select {
+	case <-again:
+	case <-time.After(patience):
+		close(finish)
+		t.Fatal("the workflow task is not repeated")
 	}
 	expectWorkerLost(t, s)
 
