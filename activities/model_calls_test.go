@@ -36,6 +36,13 @@ func (f *fixture) wantWhole(result runs.Result) {
 	wantEqual(f.t, "answer", m[1].Content.Text(), "whole")
 }
 
+// awaitLeft waits until a model call has left its workflow task.
+func (f *fixture) awaitLeft() {
+	for tick := time.Tick(time.Millisecond); !strings.Contains(f.history.String(), `"continuesOn":"process"`); {
+		<-tick
+	}
+}
+
 // TestModelCallLeavesTask: a call that takes long, or whose thread has an update, leaves its workflow
 // task. The activity that follows awaits the same call.
 func TestModelCallLeavesTask(t *testing.T) {
@@ -51,9 +58,7 @@ func TestModelCallLeavesTask(t *testing.T) {
 				if updated {
 					_ = f.log.AnnounceUpdate(run.Thread)
 				}
-				for !strings.Contains(f.history.String(), `"continuesOn":"process"`) {
-					time.Sleep(time.Millisecond)
-				}
+				f.awaitLeft()
 				left <- time.Since(since)
 				close(release)
 			}()
@@ -75,9 +80,7 @@ func TestModelCallFailsAfterTask(t *testing.T) {
 	go func() {
 		<-began
 		_ = f.log.AnnounceUpdate(run.Thread)
-		for !strings.Contains(f.history.String(), `"continuesOn":"process"`) {
-			time.Sleep(time.Millisecond)
-		}
+		f.awaitLeft()
 		close(release)
 	}()
 	_, result := f.run("hello")

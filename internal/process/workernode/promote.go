@@ -69,7 +69,7 @@ func (p *promotion) promote(ctx context.Context) error {
 
 // What a promotion may have to wait for.
 var (
-	errVersionUnknown = errors.New("Temporal does not know the version yet")
+	errVersionUnknown = errors.New("the version is not known to Temporal yet")
 	errRouting        = errors.New("not all task queues of the version have the new routing yet")
 )
 
