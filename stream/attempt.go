@@ -16,8 +16,8 @@ import (
 // Emit may exceed the bound by its own events.
 const maxUnsent = 1 << 20
 
-// Attempt is the right of one attempt of a step to write to a lane, from Log.Begin to Close. A
-// caller emits events, and then calls one of Finish, FinishIfUnchanged, Leave and Fail.
+// Attempt is the right of one attempt of a step to write to a lane, from Log.Begin or Log.BeginStep to
+// Close. A caller emits events, and then calls one of Finish, FinishIfUnchanged, Leave and Fail.
 //
 // The attempt owns a goroutine, the sender, which keeps one message in flight: all events since the
 // last acknowledgement are one frame. So a single token leaves at once, and a burst becomes one

@@ -11,8 +11,8 @@ import (
 // Requests are the messages that processes have sent to a server, by their subjects.
 type Requests []*nats.Msg
 
-// Number returns how many of the requests are about a stream, or are writes below a subject: about
-// is the end of a subject of JetStream's API, or its beginning otherwise.
+// Number returns how many requests were sent to a subject of JetStream's API, given without "$JS.API.",
+// or how many writes to subjects that begin with about.
 func (r Requests) Number(about string) (n int) {
 	for _, m := range r {
 		if strings.HasPrefix(m.Subject, about) || m.Subject == "$JS.API."+about {
