@@ -12,9 +12,25 @@ import (
 // UntilNextAttempt reads until another attempt streams its first event.
 func (r *CrashedRun) UntilNextAttempt(t *testing.T) {
 	t.Helper()
-	r.Reader.Until(t, func(e Event) bool {
-		return slices.Contains([]string{"TEXT_MESSAGE_START", "TOOL_CALL_START", "REASONING_MESSAGE_START"}, e.Type)
-	})
+	r.until(t, "TEXT_MESSAGE_START", "TOOL_CALL_START", "REASONING_MESSAGE_START")
+}
+
+// until reads until an event of one of the types.
+func (r *CrashedRun) until(t *testing.T, types ...string) {
+	t.Helper()
+	if r.Client == nil {
+		r.Reader.Until(t, func(e Event) bool { return slices.Contains(types, e.Type) })
+		return
+	}
+	for {
+		l, err := r.Client.Next(t)
+		if err != nil || l.Type == "end" {
+			t.Fatalf("client ended: %v %+v, want it to go on", err, l)
+		}
+		if slices.Contains(types, l.eventType()) {
+			return
+		}
+	}
 }
 
 // CrashedText is the text that an attempt repeats until the process is killed.
@@ -72,23 +88,8 @@ func NewCrashedRun(t *testing.T, kind int) *CrashedRun {
 // UntilMidStream reads three more events with text, arguments or reasoning.
 func (r *CrashedRun) UntilMidStream(t *testing.T) {
 	t.Helper()
-	isDelta := func(eventType string) bool {
-		return slices.Contains([]string{"TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT"}, eventType)
-	}
 	for range 3 {
-		if r.Client == nil {
-			r.Reader.Until(t, func(e Event) bool { return isDelta(e.Type) })
-			continue
-		}
-		for {
-			l, err := r.Client.Next(t)
-			if err != nil || l.Type == "end" {
-				t.Fatalf("client ended: %v %+v, want it to go on", err, l)
-			}
-			if isDelta(l.eventType()) {
-				break
-			}
-		}
+		r.until(t, "TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT")
 	}
 }
 

@@ -36,7 +36,7 @@ func TestKillDuringModelCall(t *testing.T) {
 		p.Start(t)
 		ready := time.Now()
 		for _, r := range runs {
-			r.UntilMidStream(t)
+			r.UntilNextAttempt(t)
 		}
 		if took := time.Since(ready); took > 3*time.Second {
 			t.Errorf("kill %d: all runs continued %s after readiness, want at most 3s", kill+1, took)
