@@ -53,6 +53,10 @@ func (a *Activities) callWithinTask(ctx context.Context, in runs.ModelCall) (run
 	case <-call.done:
 		return a.Calls.take(call)
 	case <-within.Done():
+		if ctx.Err() != nil { // the deadline of the run or step
+			call.cancel(context.Cause(ctx))
+			return a.Calls.take(call)
+		}
 	case <-updated:
 	case <-a.Calls.leaving:
 	}

@@ -31,7 +31,8 @@ import (
 // tasks and one for local activities, of which a worker has 1,000; the other tasks need slots too.
 const maxWithinTasks = 500
 
-// unclaimedTimeout is how long the error of a call that nobody awaits is kept.
+// unclaimedTimeout is how long the error of a call that nobody awaits is kept, and how long such a call
+// may take beyond its deadline.
 const unclaimedTimeout = 10 * time.Second
 
 // ModelCalls are the model calls of a worker that began within workflow tasks. NewModelCalls makes
@@ -165,8 +166,9 @@ func (c *ModelCalls) wake() {
 }
 
 // begin begins the call of a step with do, in a goroutine of its own. If the call is in progress,
-// begin joins it: Temporal has repeated the workflow task. The call has the values and the deadline
-// of ctx, and continues when ctx ends.
+// begin joins it: Temporal has repeated the workflow task. The call has the values of ctx, and
+// continues when ctx ends. Whoever awaits it ends it at the deadline of ctx; without anybody it ends
+// itself, unclaimedTimeout later.
 func (c *ModelCalls) begin(ctx context.Context, key callKey, do func(context.Context) (runs.ModelAnswer, error)) *activeCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +181,7 @@ func (c *ModelCalls) begin(ctx context.Context, key callKey, do func(context.Con
 	c.wait.Go(func() {
 		defer call.cancel(nil)
 		defer context.AfterFunc(c.ended, func() { call.cancel(context.Cause(c.ended)) })()
-		work, release := context.WithDeadline(call.ctx, activity.GetInfo(ctx).Deadline)
+		work, release := context.WithDeadline(call.ctx, activity.GetInfo(ctx).Deadline.Add(unclaimedTimeout))
 		defer release()
 		call.answer, call.err = do(work)
 		close(call.done)

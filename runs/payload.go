@@ -54,6 +54,19 @@ func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 	return &all, nil
 }
 
+// Copy returns a deep copy of an input: what an activity would receive. A local activity receives its
+// input itself, which the workflow may change while the activity runs.
+func Copy[T any](input T) (c T) {
+	body, err := Encode(input) //workflowcheck:ignore the same value gives the same text
+	if err == nil {
+		err = json.Unmarshal(body, &c)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("runs: copy %T: %v", input, err)) // inputs consist of JSON types
+	}
+	return c
+}
+
 // Fits reports whether a value may enter a history.
 func Fits(value any) bool {
 	body, err := Encode(value) //workflowcheck:ignore the same value gives the same text

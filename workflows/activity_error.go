@@ -47,13 +47,19 @@ func (r *run) endingFromError(ctx workflow.Context, err error) ending {
 			_ = app.Details(&detail) // details of another type have no record
 		}
 		return ending{outcome: runs.OutcomeError, code: app.Type(), message: app.Message(), detail: detail.Record}
-	case errors.As(err, &timedOut) && r.isOverdue(ctx):
-		return r.durationEnding()
+	case errors.As(err, &timedOut) && boundsDeadline(timedOut):
+		return r.overdueEnding()
 	case errors.As(err, &timedOut):
 		return endingFromFailure(timeout)
 	default:
 		return ending{outcome: runs.OutcomeError, code: runs.CodeInternal, message: "a step failed"}
 	}
+}
+
+// boundsDeadline reports whether a timeout is one that options set to the earlier deadline of run and
+// step.
+func boundsDeadline(err *temporal.TimeoutError) bool {
+	return err.TimeoutType() == enums.TIMEOUT_TYPE_START_TO_CLOSE || err.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
 }
 
 // isOverdue reports whether the run's deadline has passed.

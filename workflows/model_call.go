@@ -67,7 +67,7 @@ func firstModelAttempt(ctx workflow.Context, in runs.ModelCall, options workflow
 	local := workflow.WithLocalActivityOptions(uncancelled, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: options.ScheduleToCloseTimeout, RetryPolicy: once, Summary: options.Summary,
 	})
-	err = workflow.ExecuteLocalActivity(local, runs.ActivityCallModel, in).Get(uncancelled, &answer)
+	err = workflow.ExecuteLocalActivity(local, runs.ActivityCallModel, runs.Copy(in)).Get(uncancelled, &answer)
 	if err != nil || answer.ContinuesOn == "" || answer.ContinuesOn == runs.TaskQueue {
 		return answer, err
 	}

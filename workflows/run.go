@@ -251,7 +251,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
-	err := workflow.ExecuteLocalActivity(local, runs.ActivityFinish, in).Get(ctx, &done)
+	err := workflow.ExecuteLocalActivity(local, runs.ActivityFinish, runs.Copy(in)).Get(ctx, &done)
 	if err != nil && !isType(err, runs.ErrorFenced) && !isType(err, runs.ErrorLogLost) {
 		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, Summary: "finish",

@@ -316,20 +316,19 @@ func TestManyCallsShareLanes(t *testing.T) {
 	}
 }
 
+// TestTimeoutAtDurationLimit: the timeouts that bound an activity are the deadline of the run. Another
+// timeout fails the step.
 func TestTimeoutAtDurationLimit(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		duration time.Duration
-		want     string
-	}{{0, runs.CodeLimitDuration}, {time.Hour, "timeout"}} {
+	for timeout, want := range map[enums.TimeoutType]string{
+		enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE: runs.CodeLimitDuration, enums.TIMEOUT_TYPE_START_TO_CLOSE: runs.CodeLimitDuration, enums.TIMEOUT_TYPE_HEARTBEAT: "timeout",
+	} {
 		fixture := setup(t)
 		fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
-			return runs.ModelAnswer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
+			return runs.ModelAnswer{}, temporal.NewTimeoutError(timeout, nil)
 		}
-		in := input
-		in.Limits.Duration = c.duration
-		if result, _ := fixture.run(in); result.Code != c.want {
-			t.Errorf("a step that exceeds the duration %s: got %+v, want %s", c.duration, result, c.want)
+		if result, _ := fixture.run(input); result.Code != want {
+			t.Errorf("timeout %s: got %+v, want %s", timeout, result, want)
 		}
 	}
 }
