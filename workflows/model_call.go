@@ -32,6 +32,7 @@ const claimTimeout = 2 * time.Second
 // ended.
 func (r *run) executeModelCall(ctx workflow.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
 	options := r.options(ctx, fmt.Sprintf("turn %d", r.turn))
+	in = runs.Copy(in) // handlers may change what it refers to
 	// Temporal gets a notification with the end of the workflow task, and the inbox waits for it.
 	if r.thread != nil && r.thread.isNotifying() {
 		return modelActivity(ctx, in, options)
@@ -67,7 +68,7 @@ func firstModelAttempt(ctx workflow.Context, in runs.ModelCall, options workflow
 	local := workflow.WithLocalActivityOptions(uncancelled, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: options.ScheduleToCloseTimeout, RetryPolicy: once, Summary: options.Summary,
 	})
-	err = workflow.ExecuteLocalActivity(local, runs.ActivityCallModel, runs.Copy(in)).Get(uncancelled, &answer)
+	err = workflow.ExecuteLocalActivity(local, runs.ActivityCallModel, in).Get(uncancelled, &answer)
 	if err != nil || answer.ContinuesOn == "" || answer.ContinuesOn == runs.TaskQueue {
 		return answer, err
 	}

@@ -247,11 +247,12 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Pending(), Answers: r.in.Resume != nil && r.in.Input > 0,
 	}
 	in.Unfinished = r.log.Unfinished
+	in = runs.Copy(in) // decisions that arrive before all attempts have ended must not change the end
 	var done runs.FinishResult
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
-	err := workflow.ExecuteLocalActivity(local, runs.ActivityFinish, runs.Copy(in)).Get(ctx, &done)
+	err := workflow.ExecuteLocalActivity(local, runs.ActivityFinish, in).Get(ctx, &done)
 	if err != nil && !isType(err, runs.ErrorFenced) && !isType(err, runs.ErrorLogLost) {
 		patient := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, Summary: "finish",
