@@ -59,7 +59,7 @@ func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 func Copy[T any](input T) (c T) {
 	body, err := Encode(input) //workflowcheck:ignore the same value gives the same text
 	if err == nil {
-		err = json.Unmarshal(body, &c)
+		err = json.Unmarshal(body, &c) //workflowcheck:ignore the same text gives the same value
 	}
 	if err != nil {
 		panic(fmt.Sprintf("runs: copy %T: %v", input, err)) // inputs consist of JSON types
