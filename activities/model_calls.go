@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -234,7 +235,10 @@ func (c *ModelCalls) ask(ctx context.Context, workers *stream.Commands, key call
 	if err != nil {
 		return ""
 	}
-	return string(workers.Ask(ctx, question))
+	if queue = string(workers.Ask(ctx, question)); !strings.HasPrefix(queue, runs.ProcessQueuePrefix) {
+		return "" // no answer, or not that of a worker
+	}
+	return queue
 }
 
 // remove forgets a call.

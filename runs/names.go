@@ -6,6 +6,9 @@ import "time"
 // own queue start eagerly, without a round trip.
 const TaskQueue = "perdure"
 
+// ProcessQueuePrefix begins the task queues that only one worker process serves.
+const ProcessQueuePrefix = TaskQueue + "/process/"
+
 // WorkflowTaskTimeout is after how long Temporal gives the workflow task of a dead worker to another
 // one. It is the last resort: workers that notice the death of another one report its tasks sooner.
 const WorkflowTaskTimeout = 3 * time.Second

@@ -74,7 +74,7 @@ func isType(err error, errorType string) bool {
 // overdueEnding returns how the run ends when an activity has run out of time: with the step's
 // timeout if that is earlier than the run's deadline.
 func (r *run) overdueEnding() ending {
-	if active := r.activeStep(); active != nil && runs.Earlier(active.Deadline, r.budget.Deadline).Before(r.budget.Deadline) {
+	if r.deadline().Before(r.budget.Deadline) {
 		return endingFromFailure(timeout)
 	}
 	return r.durationEnding()

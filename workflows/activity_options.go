@@ -28,11 +28,7 @@ func retryPolicy(maxAttempts int32) *temporal.RetryPolicy {
 // run and step bounds it (at least one second), so a deadline needs no timer. The workflow waits
 // for a cancelled activity, because it closes what it opened, and reports what it recorded.
 func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOptions {
-	until := r.budget.Deadline
-	if active := r.activeStep(); active != nil {
-		until = runs.Earlier(active.Deadline, until)
-	}
-	left := max(until.Sub(workflow.Now(ctx)), time.Second)
+	left := max(r.deadline().Sub(workflow.Now(ctx)), time.Second)
 	return workflow.ActivityOptions{
 		ScheduleToCloseTimeout: left,
 		StartToCloseTimeout:    left,
@@ -41,4 +37,12 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 		Summary:                summary,
 		RetryPolicy:            retryPolicy(stepAttempts),
 	}
+}
+
+// deadline returns the earlier deadline of run and step.
+func (r *run) deadline() time.Time {
+	if active := r.activeStep(); active != nil {
+		return runs.Earlier(active.Deadline, r.budget.Deadline)
+	}
+	return r.budget.Deadline
 }

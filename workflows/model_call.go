@@ -46,7 +46,11 @@ func (r *run) executeModelCall(ctx workflow.Context, in runs.ModelCall) (runs.Mo
 		if isOwnFailure(err) {
 			in.Earlier.Failures = 1
 		}
-		if err := workflow.Sleep(ctx, pauseAfter(err)); err != nil {
+		pause := pauseAfter(err)
+		if !workflow.Now(ctx).Add(pause).Before(r.deadline()) { // Temporal makes no such attempt of an activity, either
+			return runs.ModelAnswer{}, errorAtDeadline(err)
+		}
+		if err := workflow.Sleep(ctx, pause); err != nil {
 			return runs.ModelAnswer{}, err
 		}
 	}
@@ -109,6 +113,15 @@ func isAttemptedAgain(ctx workflow.Context, err error) bool {
 func isOwnFailure(err error) bool {
 	var app *temporal.ApplicationError
 	return errors.As(err, &app) && app.Type() != runs.ErrorFenced && !slices.Contains(externalFailures, app.Type())
+}
+
+// errorAtDeadline returns the error of a call whose last attempt failed with err, and which has no
+// time for another one: err, or a timeout if the attempt did not fail by itself.
+func errorAtDeadline(err error) error {
+	if isOwnFailure(err) {
+		return err
+	}
+	return temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 }
 
 // pauseAfter returns the pause between a failed first attempt and the next one, as Temporal pauses

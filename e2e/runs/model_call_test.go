@@ -53,7 +53,7 @@ func TestLongModelCallLeavesTask(t *testing.T) {
 		t.Errorf("number of model calls = %d, want 1", n)
 	}
 	scheduled := modelActivities(kit.Shared.History(t, in))
-	if len(scheduled) != 1 || !strings.HasPrefix(scheduled[0], runs.TaskQueue+"/process/") {
+	if len(scheduled) != 1 || !strings.HasPrefix(scheduled[0], runs.ProcessQueuePrefix) {
 		t.Errorf("task queues of activities for model calls = %v, want that of the process", scheduled)
 	}
 }

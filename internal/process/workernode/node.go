@@ -401,7 +401,7 @@ func (n *Node) stopBackground(ctx context.Context) error {
 // processQueue returns the task queue that only this process serves. The processes of a data
 // directory, of which one runs at a time, have one queue, so that the next one gets what is left.
 func (cfg *Config) processQueue() string {
-	return runs.TaskQueue + "/process/" + cmp.Or(cfg.Identity, aloneName)
+	return runs.ProcessQueuePrefix + cmp.Or(cfg.Identity, aloneName)
 }
 
 // newProcessWorker returns the worker of the process's own task queue: its activities await the model
