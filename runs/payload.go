@@ -55,14 +55,16 @@ func (b bounded) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 }
 
 // Copy returns a deep copy of an input: what an activity would receive. A local activity receives its
-// input itself, which the workflow may change while the activity runs.
-func Copy[T any](input T) (c T) {
+// input itself, which the workflow may change while the activity runs. An input that is not made of
+// JSON types, which no activity can have, is returned itself.
+func Copy[T any](input T) T {
 	body, err := Encode(input) //workflowcheck:ignore the same value gives the same text
-	if err == nil {
-		err = json.Unmarshal(body, &c) //workflowcheck:ignore the same text gives the same value
-	}
 	if err != nil {
-		panic(fmt.Sprintf("runs: copy %T: %v", input, err)) // inputs consist of JSON types
+		return input
+	}
+	var c T
+	if err := json.Unmarshal(body, &c); err != nil { //workflowcheck:ignore the same text gives the same value
+		return input
 	}
 	return c
 }
