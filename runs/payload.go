@@ -63,7 +63,8 @@ func Copy[T any](input T) T {
 		return input
 	}
 	var c T
-	if err := json.Unmarshal(body, &c); err != nil { //workflowcheck:ignore the same text gives the same value
+	err = json.Unmarshal(body, &c) //workflowcheck:ignore the same text gives the same value
+	if err != nil {
 		return input
 	}
 	return c
