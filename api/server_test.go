@@ -107,7 +107,7 @@ func (s *temporalStub) GetWorkflow(_ context.Context, workflow, execution string
 	if strings.HasPrefix(workflow, "fire/") {
 		return fireStub{ended: func() (runs.FiringResult, error) { return s.fired(workflow) }}
 	}
-	return runStub{closed: func() { s.closed(execution) }}
+	return runStub{execution: execution, closed: s.closed}
 }
 
 func (s *temporalStub) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
@@ -186,14 +186,21 @@ func (u updateStub) Get(_ context.Context, to any) error {
 
 type runStub struct {
 	client.WorkflowRun
-	closed func()
+	execution string
+	closed    func(execution string) // called by who waits for the close; nil = the execution stays open
 }
 
-func (r runStub) Get(context.Context, any) error { r.closed(); return nil }
+func (r runStub) Get(ctx context.Context, result any) error {
+	return r.GetWithOptions(ctx, result, client.WorkflowRunGetOptions{})
+}
 
-// GetWithOptions waits for a running execution.
+// GetWithOptions waits for the execution to close.
 func (r runStub) GetWithOptions(ctx context.Context, _ any, _ client.WorkflowRunGetOptions) error {
-	<-ctx.Done()
+	if r.closed == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	r.closed(r.execution)
 	return nil
 }
 
