@@ -104,12 +104,12 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	return answer, a.countAnswer(ctx, in, answer)
 }
 
-// beginModelCall begins an attempt (see beginModelStep). If later steps have followed, it returns the
-// step's done record: a workflow task with this step and its successors was lost after they had
-// written, and Temporal repeats it.
+// beginModelCall begins an attempt (see beginModelStep). If later steps or runs have followed, it
+// returns the step's done record: a workflow task with this step and its successors was lost after
+// they had written, and Temporal repeats it.
 func (a *Activities) beginModelCall(ctx context.Context, place stream.Place, in runs.ModelCall) (*stream.Attempt, *stream.Record, error) {
 	attempt, done, err := a.beginModelStep(ctx, place, in)
-	if !errors.Is(err, stream.ErrOver) {
+	if !errors.Is(err, stream.ErrOver) && !errors.Is(err, snapshot.ErrConversationChanged) {
 		return attempt, done, err
 	}
 	earlier, doneErr := a.Log.Done(ctx, place)

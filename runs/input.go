@@ -58,6 +58,10 @@ type Continuation struct {
 	Resume *Interrupts `json:"resume,omitempty"`
 	// Continues is the ID of the run before, in a run that continues it without an input.
 	Continues string `json:"continues,omitempty"`
+	// BegunBy is the Temporal run ID of the execution that had the run before this one; "" = there
+	// was none. It may have begun this run in a workflow task that was lost, so the run's records
+	// carry this ID wherever the run is executed.
+	BegunBy string `json:"begunBy,omitempty"`
 	// Cancelled tells that the run before was cancelled while it ended with interrupts: this one
 	// only compensates.
 	Cancelled bool `json:"cancelled,omitempty"`

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,8 +22,9 @@ type run struct {
 	// in is the input of the run, with the agent, limits and policies of the last handoff. Its
 	// Queue and Progress are nil: their contents are in the thread and in this struct.
 	in runs.Input
-	// execution is the Temporal run ID of the execution that began the AG-UI run. All records of
-	// the run carry it, also those of later executions and of children: the log fences by it. Other
+	// execution is the Temporal run ID of the execution that began the AG-UI run, or would have begun
+	// it (runs.Continuation.BegunBy). All records of the run carry it, also those of later executions
+	// and of children: the log fences by it. Other
 	// runs may have the same, because an execution may have several, one after the other.
 	execution string
 	turn      int                // number of the current turn, from 1; part of step IDs
@@ -106,7 +108,7 @@ type delegation struct {
 // execution before this one left it. Otherwise the run begins, and takes over the budget of the run
 // whose interrupts it resumes.
 func newRun(ctx workflow.Context, in runs.Input) *run {
-	r := &run{in: in, executionCtx: ctx, execution: workflow.GetInfo(ctx).OriginalRunID, turn: 1}
+	r := &run{in: in, executionCtx: ctx, execution: cmp.Or(in.BegunBy, workflow.GetInfo(ctx).OriginalRunID), turn: 1}
 	r.budget.Begin(in.Limits, workflow.Now(ctx))
 	r.in.Queue, r.in.Progress = nil, nil
 	if p := in.Progress; p != nil {

@@ -52,7 +52,7 @@ func (t *thread) takeSuccessor(ctx workflow.Context) *runs.Input {
 		t.run.notifySchedule(ctx, runs.RunEnd{})
 	}
 	next := t.chooseSuccessor(ctx)
-	next.Resume, next.Queue = t.interruptsAfterEnd(), t.queue
+	next.Resume, next.Queue, next.BegunBy = t.interruptsAfterEnd(), t.queue, workflow.GetInfo(ctx).OriginalRunID
 	return next
 }
 

@@ -185,7 +185,7 @@ func (t *thread) nextQueued() *runs.Input {
 		return nil
 	}
 	next := t.run.in.HandedOver.Redirect(t.queue[0])
-	next.Queue = t.queue[1:]
+	next.Queue, next.BegunBy = t.queue[1:], workflow.GetInfo(t.run.executionCtx).OriginalRunID
 	return &next
 }
 

@@ -3,6 +3,7 @@ package runs
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,10 @@ func wantRunAttribute(t *testing.T, a *kit.API, in kit.Input, run string) {
 		t.Fatal(err)
 	}
 	defer temporal.Close()
+	// The log has the end of the run before Temporal has the workflow task that set the attribute.
+	if err := temporal.GetWorkflow(t.Context(), "thread/default/"+in.ThreadID, "").Get(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
 	attributes := runAttributes(t, temporal, "thread/default/"+in.ThreadID)
 	if got := attributes[len(attributes)-1]; got != run {
 		t.Errorf("search attribute %s of the last run = %s, want %s", runs.AttributeRun.GetName(), got, run)
@@ -163,7 +168,7 @@ func TestKillBetweenRuns(t *testing.T) {
 			f.Finish(t)
 			got := kit.ShownMessages(t, f.In.Messages, f.Events, kit.RetractWarning)
 			if len(got) != 4 || kit.Outcome(f.Events[len(f.Events)-1]) != "success" {
-				t.Errorf("kill %d: messages of thread %d = %+v, want 4", kill, i, got)
+				t.Errorf("kill %d: messages of thread %d = %+v, want 4; events:\n%s", kill, i, got, strings.Join(kit.EventLines(f.Events), "\n"))
 			}
 			if n := len(kit.SharedModel.Calls(t, f.In.Messages[1].Content)); n > 2 {
 				t.Errorf("kill %d: number of model calls of run %s = %d, want 1 or a repeat", kill, f.In.RunID, n)
