@@ -131,7 +131,7 @@ func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(listed(a, a.CallTool), activity.RegisterOptions{Name: runs.ActivityCallTool})
 }
 
-// RegisterModelCall registers the only activity of the task queue of a process (ModelCalls.Queue).
+// RegisterModelCall registers the only activity of the task queue of a process (NewModelCalls).
 func (a *Activities) RegisterModelCall(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(listed(a, a.CallModel), activity.RegisterOptions{Name: runs.ActivityCallModel})
 }

@@ -32,8 +32,8 @@ import (
 // tasks and one for local activities, of which a worker has 1,000; the other tasks need slots too.
 const maxWithinTasks = 500
 
-// unclaimedTimeout is how long the error of a call that nobody awaits is kept, and how long such a call
-// may take beyond its deadline.
+// unclaimedTimeout is how long ModelCalls keeps the error of a call that no activity awaits, and how
+// long such a call may take after its deadline.
 const unclaimedTimeout = 10 * time.Second
 
 // ModelCalls are the model calls of a worker that began within workflow tasks. NewModelCalls makes
@@ -60,7 +60,7 @@ type callKey struct {
 
 func keyOf(s runs.Step) callKey { return callKey{Run: s.Run, Execution: s.Execution, Step: s.ID} }
 
-// activeCall is a model call in progress, or one that has failed and whose error nobody has taken.
+// activeCall is a model call in progress, or one that has failed and whose error no activity has taken.
 type activeCall struct {
 	key    callKey
 	ctx    context.Context
@@ -80,9 +80,6 @@ func NewModelCalls(queue string) *ModelCalls {
 	c.ended, c.end = context.WithCancelCause(context.Background())
 	return c
 }
-
-// Queue returns the task queue on which this process awaits the calls that have left their tasks.
-func (c *ModelCalls) Queue() string { return c.queue }
 
 // Leave prepares the stop of the worker: no call begins any more, and all calls leave their workflow
 // tasks. It waits until activities await them, so that the worker's stop timeout applies to them, or
@@ -167,9 +164,9 @@ func (c *ModelCalls) wake() {
 }
 
 // begin begins the call of a step with do, in a goroutine of its own. If the call is in progress,
-// begin joins it: Temporal has repeated the workflow task. The call has the values of ctx, and
-// continues when ctx ends. Whoever awaits it ends it at the deadline of ctx; without anybody it ends
-// itself, unclaimedTimeout later.
+// begin joins it: Temporal has repeated the workflow task. The call has the values of ctx, and does
+// not end with ctx. The activity that awaits the call ends it at the deadline of ctx; a call without
+// such an activity ends unclaimedTimeout after that deadline.
 func (c *ModelCalls) begin(ctx context.Context, key callKey, do func(context.Context) (runs.ModelAnswer, error)) *activeCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()

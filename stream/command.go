@@ -2,21 +2,17 @@ package stream
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 )
 
 // A command to a run is durable in the log or in Temporal. Core NATS messages announce it to the
 // workers, and arrive within a millisecond: a cancel stops the model call, and an update has a
-// model call leave the workflow task that the update waits for. Workers also ask each other for
-// model calls in progress. All these messages are best effort.
+// model call leave the workflow task that the update waits for. The announcements are best effort.
 
 // commandSubjects returns the subject of all announcements of this log. It is not a subject of the
 // stream.
@@ -31,12 +27,6 @@ func (l *Log) cancelSubject(r Run) string {
 func (l *Log) updateSubject(t Thread) string {
 	return l.prefix + "-command.update." + Token(t.Tenant) + "." + Token(t.ID)
 }
-
-// askSubject returns the subject of the questions of workers.
-func (l *Log) askSubject() string { return l.prefix + "-command.ask" }
-
-// answerSubject returns the subject of the answers to a question with a name.
-func (l *Log) answerSubject(name string) string { return l.prefix + "-command.answer." + name }
 
 // AnnounceCancel announces to all workers that a run is cancelled. A worker that misses it learns of
 // the cancel by Temporal.
@@ -102,44 +92,6 @@ func (c *Commands) Updates(t Thread) (<-chan struct{}, func()) {
 	updated := make(chan struct{})
 	announced := sync.OnceFunc(func() { close(updated) })
 	return updated, c.add(c.log.updateSubject(t), func(*nats.Msg) { announced() })
-}
-
-// askTimeout bounds how long Ask waits for an answer. All workers get the question, and most have
-// nothing to answer.
-const askTimeout = 200 * time.Millisecond
-
-// Ask asks all workers a question, and returns the first answer; nil = none has answered within
-// askTimeout, or ctx has ended.
-func (c *Commands) Ask(ctx context.Context, question []byte) []byte {
-	name := strings.ToLower(rand.Text())
-	answers := make(chan []byte, 1)
-	defer c.add(c.log.answerSubject(name), func(m *nats.Msg) {
-		select {
-		case answers <- m.Data:
-		default: // another worker has answered
-		}
-	})()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	if err := c.log.nc.PublishMsg(&nats.Msg{Subject: c.log.askSubject(), Header: nats.Header{header: {name}}, Data: question}); err != nil {
-		return nil
-	}
-	select {
-	case answer := <-answers:
-		return answer
-	case <-ctx.Done():
-		return nil
-	}
-}
-
-// Answer has find answer the questions of workers, also those of this one, until the returned
-// function is called. find must not block; nil = it has no answer.
-func (c *Commands) Answer(find func(question []byte) []byte) (stop func()) {
-	return c.add(c.log.askSubject(), func(m *nats.Msg) {
-		if answer := find(m.Data); answer != nil {
-			_ = c.log.nc.Publish(c.log.answerSubject(m.Header.Get(header)), answer)
-		}
-	})
 }
 
 // add registers a receiver, and returns the function that removes it.

@@ -21,7 +21,7 @@ import (
 //
 //	local activity ──answer──────────────────────────────────────────► turn
 //	   │   └─ContinuesOn─► activity on the process's queue ──answer──────┤
-//	   │                              │ failed, died, or nobody there     │
+//	   │                              │ failed, died, or did not take it  │
 //	   └──────────failed──────────────┴─► pause ─► activity ──────────────┘
 
 // claimTimeout is how long the activity that awaits a call may wait for the call's process. After
@@ -91,7 +91,8 @@ func modelActivity(ctx workflow.Context, in runs.ModelCall, options workflow.Act
 }
 
 // isAttemptedAgain reports whether a model call whose first attempt failed is attempted again: the
-// error is not final, the process of the attempt has died, or nobody has claimed the call in time.
+// error is not final, the process of the attempt has died, or no process has taken the activity in
+// time.
 func isAttemptedAgain(ctx workflow.Context, err error) bool {
 	var (
 		app      *temporal.ApplicationError

@@ -40,8 +40,8 @@ func modelActivities(h *historypb.History) (queues []string) {
 	return queues
 }
 
-// TestLongModelCallLeavesTask: a model call that takes longer than a workflow task should continues
-// under an activity of the same process. The model is called once, and readers notice nothing.
+// TestLongModelCallLeavesTask: a model call that takes several seconds leaves its workflow task, and
+// continues under an activity of the same process. The model is called once, and readers notice nothing.
 func TestLongModelCallLeavesTask(t *testing.T) {
 	t.Parallel()
 	in, answer := kit.NewInput(kit.Marked("Slowly, please.")), kit.LongText(1200) // about 4 s

@@ -23,7 +23,7 @@ func FuzzResponseUsage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data string) {
 		if isAmbiguous(data) {
-			t.Skip("the SDK reads it in another way")
+			return // the SDK reads it in another way
 		}
 		var sdk *responses.ResponseUsage
 		var own *responseUsage

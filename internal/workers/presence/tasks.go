@@ -114,7 +114,7 @@ func (t *Tasks) addWorkflowTask(r *workflowservice.PollWorkflowTaskQueueResponse
 }
 
 // endWorkflowTask removes a workflow task of which err is the answer to its report. If Temporal has
-// not answered, the task stays: nobody knows whether it has ended.
+// not answered, the task stays: Temporal may have it still.
 func (t *Tasks) endWorkflowTask(token []byte, err error) {
 	var notFound *serviceerror.NotFound
 	if err != nil && !errors.As(err, &notFound) {
