@@ -188,6 +188,31 @@ func TestLongHistoryOfYoungExecution(t *testing.T) {
 	wantEqual(t, "next run: run ID", fixture.runUntilContinued(in).Run.ID, "r2")
 }
 
+// TestExecutionOfNextRun: the records of a run carry the execution before its own, which may have
+// begun the run in a workflow task that was lost. The run that follows carries this execution, also
+// if it begins here.
+func TestExecutionOfNextRun(t *testing.T) {
+	t.Parallel()
+	fixture := setup(t)
+	fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+		if in.Run.ID == "r2" {
+			fixture.env.SetContinueAsNewSuggested(true)
+		}
+		return modelAnswer(10), nil
+	}
+	in := input
+	in.BegunBy, in.Queue = "before", []runs.Input{queuedInput("r2"), queuedInput("r3")}
+	next := fixture.runUntilContinued(in)
+	mustEqual(t, "number of model calls", len(fixture.modelCalls), 2)
+	here := fixture.modelCalls[1].Execution
+	wantEqual(t, "execution of the first run", fixture.modelCalls[0].Execution, "before")
+	if here == "before" { // the test environment has no run ID
+		t.Errorf("execution of the second run = %q, want the present one", here)
+	}
+	wantEqual(t, "run of the next execution", next.Run.ID, "r3")
+	wantEqual(t, "execution that may have begun it", next.BegunBy, here)
+}
+
 // TestCancelledExecutionContinuesAsNew: if Temporal has cancelled the execution, a queued run
 // begins in the next one, which is not cancelled.
 func TestCancelledExecutionContinuesAsNew(t *testing.T) {
