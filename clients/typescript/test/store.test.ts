@@ -5,7 +5,7 @@ import { after, before, describe, test, type TestContext } from "node:test";
 import { share, shareByID } from "../dist/store/structural_sharing.js";
 import { log, started, until } from "./event_log.js";
 import { allTransports, skipReason, type Perdure, start } from "./perdure_process.js";
-import { serve } from "./scripted_server.js";
+import { fetchOf, problem, serve } from "./scripted_server.js";
 
 interface Store<Snapshot> {
   subscribe(listener: () => void): () => void;
@@ -180,6 +180,19 @@ test("a store that stops to read keeps the run as it was", async (t) => {
   await until(() => server.open() === 0);
   const { run } = await when(store, ({ connection }) => connection === "connecting");
   assert.deepEqual(run, { status: "running", runId: "r-1" });
+});
+
+test("an inbox that cannot be read again keeps its approvals", async (t) => {
+  const approval = { id: "int_1", threadId: "t", runId: "r", agent: "a", requestedAt: "2026-01-01T00:00:00Z", approvers: [], decisions: [] };
+  let lists = 0;
+  const fetch = fetchOf(({ path }) => {
+    if (path.endsWith("/events")) return problem(410, "gone");
+    return ++lists === 1 ? { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ items: [approval], eventsCursor: "1" }) } : problem(403, "forbidden");
+  });
+  const inbox = inboxStore(new PerdureClient({ baseUrl: "http://server", transport: "sse", fetch }));
+  t.after(inbox.subscribe(() => {}));
+  const { approvals } = await when(inbox, ({ status }) => status === "failed");
+  assert.deepEqual(approvals.map(({ id }) => id), ["int_1"]);
 });
 
 test("equal options have one store", () => {
