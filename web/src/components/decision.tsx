@@ -1,4 +1,4 @@
-import { type Accepted, type Decision as DecisionValue, type Remember, ProblemError } from "@perdure/client";
+import { type Accepted, ConnectionLostError, type Decision as DecisionValue, type Remember, ProblemError } from "@perdure/client";
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { announce } from "./announcer";
@@ -9,6 +9,7 @@ import { Overtaken, recordedIn, Refused, Taken } from "./decision_outcome";
 import { type Decidable, decidedText, hasArguments, isLimit, isQuestion, isSignOff } from "./decision_text";
 import { Problem } from "./problem";
 import { SchemaForm } from "./schema_form";
+import { Sending } from "./sending";
 import { useShortcuts } from "./shortcuts";
 import styles from "./decision.module.css";
 
@@ -36,22 +37,23 @@ export function Decision({ approval, isOpen = true, canDecide = true, isRecordSh
   const sent = useMutation({
     mutationFn: decide,
     onSettled: (accepted, error) => {
-      // A refusal of what was entered keeps the form.
-      if (error instanceof ProblemError && error.status === 422) return;
+      if (canSendAgain(error)) return;
       const hadFocus = container.current?.contains(document.activeElement);
       setPanel("none");
       if (hadFocus) container.current?.focus();
       announce(accepted ? (accepted.missing ? "Your vote counts" : decidedText(String(accepted.decision))) : "The decision was refused");
     },
   });
-  const problem = sent.error instanceof ProblemError && sent.error.status === 422 ? <Problem error={sent.error} /> : undefined;
+  const problem = canSendAgain(sent.error) ? <Problem error={sent.error} /> : undefined;
   const isSettled = sent.isSuccess && !sent.data.missing || recordedIn(sent.error) !== undefined && (sent.error as ProblemError).code !== "other_edit";
   const isOvertaken = !isOpen && !sent.isPending && !isSettled && panel !== "none";
-  const form = { isPending: sent.isPending || isOvertaken, onCancel: () => setPanel("none"), problem };
-  const open = (next: Panel) => {
-    sent.reset();
+  // A decision that is on its way keeps its outcome.
+  const show = (next: Panel) => {
+    if (!sent.isPending) sent.reset();
     setPanel(next);
   };
+  const form = { isPending: sent.isPending || isOvertaken, onCancel: () => show("none"), problem };
+  const open = (next: Panel) => !sent.isPending && show(next);
   const choices = { approval, isPending: sent.isPending, hasShortcuts, onDecide: sent.mutate, onOpen: open };
   const label = isQuestion(approval) ? "Decline" : "Reject";
   return (
@@ -65,10 +67,14 @@ export function Decision({ approval, isOpen = true, canDecide = true, isRecordSh
         <RejectForm {...form} label={label} onReject={(reason) => sent.mutate({ decision: "reject", ...(reason !== "" && { reason }) })} />
       )}
       {!isSettled && panel === "edit" && <EditForm {...form} args={approval.args} onEdit={(args) => sent.mutate({ decision: "edit", args })} />}
-      {isOpen && canDecide && !isSettled && panel === "none" && (isQuestion(approval) ? <Answer {...choices} problem={problem} /> : <Choices {...choices} />)}
+      {isOpen && canDecide && !isSettled && panel === "none" && <>{problem}{isQuestion(approval) ? <Answer {...choices} /> : <Choices {...choices} />}</>}
+      {sent.isPending && <Sending />}
     </div>
   );
 }
+
+// Whether what was entered must be changed, or may be sent again. The form keeps it.
+const canSendAgain = (error: unknown): boolean => error instanceof ConnectionLostError || (error instanceof ProblemError && error.status === 422);
 
 interface ChoicesProps {
   approval: Decidable;
@@ -127,7 +133,7 @@ const coverages = (tool = "the tool") => [
   { id: "tool", label: `All calls of ${tool} in this thread` },
 ];
 
-function Answer({ approval, isPending, hasShortcuts, onDecide, onOpen, problem }: ChoicesProps & { problem: React.ReactNode }) {
+function Answer({ approval, isPending, hasShortcuts, onDecide, onOpen }: ChoicesProps) {
   const form = useRef<HTMLDivElement>(null);
   const decline = () => onOpen("reject");
   useShortcuts("Question", hasShortcuts ? [
@@ -136,7 +142,6 @@ function Answer({ approval, isPending, hasShortcuts, onDecide, onOpen, problem }
   ] : noShortcuts);
   return (
     <div ref={form}>
-      {problem}
       <SchemaForm schema={approval.responseSchema} submitLabel="Answer" isPending={isPending} onSubmit={(content) => onDecide({ decision: "answer", content })}>
         <Button kind="danger" isDisabled={isPending} onPress={decline}>Decline</Button>
       </SchemaForm>
