@@ -20,7 +20,9 @@ func testFocus(o office) {
 	o.wantDecision(rejected, `reject map[] "Too small"`)
 
 	withinFrame(bob, func() { bob.Press("j", "e") })
-	bob.Press("Control+a")
+	bob.Press("Escape")
+	bob.Await("[aria-label=Decision]:focus", "")
+	bob.Press("e", "Control+a")
 	bob.Write(`{"expression": "40+2"}`)
 	bob.Press("Control+Enter")
 	bob.Await("[aria-label='Recorded decision']", "bob approved it with changes")

@@ -1,16 +1,13 @@
-import { type Accepted, ConnectionLostError, type Decision as DecisionValue, type Remember, ProblemError } from "@perdure/client";
+import { type Accepted, ConnectionLostError, type Decision as DecisionValue, ProblemError } from "@perdure/client";
 import { useMutation } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { announce } from "./announcer";
-import { Button } from "./button";
-import { Choice } from "./choice";
+import { Answer, Choices, type Panel } from "./decision_choices";
 import { EditForm, RejectForm } from "./decision_forms";
 import { Overtaken, recordedIn, Refused, Taken } from "./decision_outcome";
-import { type Decidable, decidedText, hasArguments, isLimit, isQuestion, isSignOff } from "./decision_text";
+import { type Decidable, decidedText, isQuestion } from "./decision_text";
 import { Problem } from "./problem";
-import { SchemaForm } from "./schema_form";
 import { Sending } from "./sending";
-import { useShortcuts } from "./shortcuts";
 import styles from "./decision.module.css";
 
 /** Properties of a Decision. Give it the ID of the approval as its key. */
@@ -27,8 +24,6 @@ export interface DecisionProps {
   /** Whether the keys a, e and r decide. Only one Decision of a page may have them. */
   hasShortcuts?: boolean;
 }
-
-type Panel = "none" | "edit" | "reject";
 
 /** Decides an approval or answers a question, and tells what became of the decision. */
 export function Decision({ approval, isOpen = true, canDecide = true, isRecordShown = false, decide, hasShortcuts = false }: DecisionProps) {
@@ -52,7 +47,11 @@ export function Decision({ approval, isOpen = true, canDecide = true, isRecordSh
     if (!sent.isPending) sent.reset();
     setPanel(next);
   };
-  const form = { isPending: sent.isPending || isOvertaken, onCancel: () => show("none"), problem };
+  const cancel = () => {
+    container.current?.focus({ preventScroll: true }); // what had the focus closes
+    show("none");
+  };
+  const form = { isPending: sent.isPending || isOvertaken, onCancel: cancel, problem };
   const open = (next: Panel) => !sent.isPending && show(next);
   const choices = { approval, isPending: sent.isPending, hasShortcuts, onDecide: sent.mutate, onOpen: open };
   const label = isQuestion(approval) ? "Decline" : "Reject";
@@ -75,76 +74,3 @@ export function Decision({ approval, isOpen = true, canDecide = true, isRecordSh
 
 // Whether what was entered must be changed, or may be sent again. The form keeps it.
 const canSendAgain = (error: unknown): boolean => error instanceof ConnectionLostError || (error instanceof ProblemError && error.status === 422);
-
-interface ChoicesProps {
-  approval: Decidable;
-  isPending: boolean;
-  hasShortcuts: boolean;
-  onDecide: (decision: DecisionValue) => void;
-  onOpen: (panel: Panel) => void;
-}
-
-const noShortcuts: [] = [];
-
-// How long an approval must have been there before a key approves it, in milliseconds: a key that was meant for what was there
-// before must not.
-const settlingTime = 600;
-
-function Choices({ approval, isPending, hasShortcuts, onDecide, onOpen }: ChoicesProps) {
-  const [remember, setRemember] = useState("");
-  const canEdit = hasArguments(approval);
-  const [isEarly, setEarly] = useState(false);
-  const appearedAt = useRef(0);
-  useEffect(() => void (appearedAt.current = performance.now()), [hasShortcuts]);
-  const approve = () => !isPending && onDecide({ decision: "approve", ...(remember !== "" && { remember: remember as Remember }) });
-  const approveByKey = () => {
-    if (performance.now() - appearedAt.current >= settlingTime) return approve();
-    setEarly(true);
-    announce(earlyText);
-  };
-  const edit = () => canEdit && onOpen("edit");
-  const reject = () => onOpen("reject");
-  useShortcuts("Approval", hasShortcuts ? [
-    { keys: "a", label: "Approve", run: approveByKey, isFinal: true },
-    ...(canEdit ? [{ keys: "e", label: "Edit the arguments, then approve", run: edit }] : []),
-    { keys: "r", label: "Reject with a reason", run: reject },
-  ] : noShortcuts);
-  const hint = (key: string) => hasShortcuts && <kbd aria-hidden="true" className={styles.key}>{key}</kbd>;
-  return (
-    <div className={styles.actions}>
-      <Button kind="primary" isDisabled={isPending} onPress={approve}>Approve {hint("a")}</Button>
-      {canEdit && <Button isDisabled={isPending} onPress={edit}>Edit {hint("e")}</Button>}
-      <Button kind="danger" isDisabled={isPending} onPress={reject}>Reject {hint("r")}</Button>
-      {!isLimit(approval) && !isSignOff(approval) && (
-        <div className={styles.remember}>
-          <Choice label="What an approval covers" isLabelHidden options={coverages(approval.toolName)} value={remember} onChange={setRemember} />
-        </div>
-      )}
-      {isEarly && !isPending && <p className={styles.early}>{earlyText}</p>}
-    </div>
-  );
-}
-
-const earlyText = "Not approved: this has only just appeared. Press a again to approve it.";
-
-const coverages = (tool = "the tool") => [
-  { id: "", label: "Only this call" },
-  { id: "arguments", label: "Equal calls in this thread" },
-  { id: "tool", label: `All calls of ${tool} in this thread` },
-];
-
-function Answer({ approval, isPending, hasShortcuts, onDecide, onOpen }: ChoicesProps) {
-  const form = useRef<HTMLDivElement>(null);
-  const decline = () => onOpen("reject");
-  useShortcuts("Question", hasShortcuts ? [
-    { keys: "a", label: "Answer", run: () => form.current?.querySelector<HTMLElement>("input, textarea, button, select")?.focus() },
-    { keys: "r", label: "Decline", run: decline },
-  ] : noShortcuts);
-  return (
-    <div ref={form}>
-      <SchemaForm schema={approval.responseSchema} submitLabel="Answer" isPending={isPending} onSubmit={(content) => onDecide({ decision: "answer", content })}>
-        <Button kind="danger" isDisabled={isPending} onPress={decline}>Decline</Button>
-      </SchemaForm>
-    </div>
-  );
-}
