@@ -121,6 +121,8 @@ func TestAgents(t *testing.T) {
 	tab.AwaitGone("role=button[name='Restore " + first[:8] + "']")
 	tab.Resize(390, 800)
 	tab.WantAccessible()
+	tab.Press("e") // again: the page has the editor by now
+	tab.Await(editor+":focus", "few words")
 }
 
 const surveyAgent = `name: console-survey

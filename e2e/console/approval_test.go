@@ -9,6 +9,7 @@ func TestApprovals(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(office){
 		"quorum": testQuorum, "views": testViews, "expiry": testExpiry, "keys": testKeys, "narrow": testNarrow, "tokens": testTokens,
+		"focus": testFocus, "unanswered": testUnanswered,
 	}
 	var tenants []string
 	for name := range tests {

@@ -32,8 +32,10 @@ func TestSchedules(t *testing.T) {
 	tab.Press("f")
 	tab.Await("table[aria-label=Firings] >> [data-status=success]", "finished")
 	tab.WantAccessible()
+	tab.Evaluate(`document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "f", repeat: true, bubbles: true }))`, nil) // f is held down
 	tab.Press("p")
 	tab.Await("h1 + [data-status=paused]", "paused")
+	wantFired(t, "report", 1)
 	tab.Await("aside", "None while it is paused.")
 	tab.AwaitGone("aside li time")
 	tab.Click("role=button[name=\"Delete\"]")
@@ -42,6 +44,15 @@ func TestSchedules(t *testing.T) {
 	tab.Click("[role=dialog] >> role=button[name=\"Delete\"]")
 	tab.Await("h1", "Schedules")
 	tab.AwaitGone("table >> text=report")
+}
+
+// wantFired compares how often a schedule has fired.
+func wantFired(t *testing.T, id string, want int) {
+	t.Helper()
+	var got struct{ Fired int }
+	if kit.Shared.GetJSON(t, "/v1/schedules/"+id, &got); got.Fired != want {
+		t.Errorf("the schedule %s has fired %d times, want %d", id, got.Fired, want)
+	}
 }
 
 // schedule creates a schedule over the API, or replaces it.

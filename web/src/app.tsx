@@ -119,9 +119,10 @@ function Screens() {
   const [location] = useLocation();
   const screen = screenOf(location);
   const isFirst = useRef(true);
-  // After a navigation, the keyboard and screen readers begin at the new screen.
+  // After a navigation, the keyboard and screen readers begin at the new screen, or at what it gives the focus to itself.
   useEffect(() => {
-    if (!isFirst.current) document.getElementById("content")?.focus({ preventScroll: true });
+    const content = document.getElementById("content");
+    if (!isFirst.current && !content?.contains(document.activeElement)) content?.focus({ preventScroll: true });
     isFirst.current = false;
   }, [screen]);
   const unknown = useMemo(

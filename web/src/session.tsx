@@ -1,5 +1,5 @@
 import { PerdureClient, ProblemError } from "@perdure/client";
-import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { MutationCache, notifyManager, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { createContext, type ReactNode, use, useMemo, useSyncExternalStore } from "react";
 import { apiURL, settings } from "./settings";
 import { SignIn } from "./sign_in";
@@ -42,11 +42,17 @@ function refuse(error: unknown): void {
   change({ token: undefined, isMissing: true, hasEnded: credentials.wasAccepted || credentials.token !== undefined || error.code === "session_ended" });
 }
 
+// Before the next key: a key that is pressed twice sends one command.
+notifyManager.setScheduler(queueMicrotask);
+
 const queries = new QueryClient({
   queryCache: new QueryCache({ onError: refuse, onSuccess: () => void (credentials.wasAccepted = true) }),
   mutationCache: new MutationCache({ onError: refuse }),
-  // The client repeats requests itself.
-  defaultOptions: { queries: { retry: false, staleTime: 5_000, refetchOnWindowFocus: true }, mutations: { retry: false } },
+  // The client repeats requests itself. A browser without a network reaches a server on its own machine.
+  defaultOptions: {
+    queries: { networkMode: "always", retry: false, staleTime: 5_000, refetchOnWindowFocus: true, refetchOnReconnect: true },
+    mutations: { networkMode: "always", retry: false },
+  },
 });
 
 const ClientContext = createContext<PerdureClient | undefined>(undefined);

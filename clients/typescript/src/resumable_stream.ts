@@ -89,7 +89,9 @@ class ResumableStream {
         if (done) controller.close();
         else controller.enqueue(encoder.encode(value + "\n\n"));
       } catch (error) {
-        controller.error(this.aborted.aborted ? abortError(this.aborted) : error);
+        // HttpAgent turns an abort into a RUN_ERROR, and refuses one that follows a RUN_ERROR.
+        if (this.aborted.aborted && this.progress.last === "RUN_ERROR") controller.close();
+        else controller.error(this.aborted.aborted ? abortError(this.aborted) : error);
       }
     };
     const cancel = async () => {

@@ -3,7 +3,9 @@ import { inboxStore, ThreadStore, type ThreadStoreOptions, threadStore } from "@
 import assert from "node:assert/strict";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { share, shareByID } from "../dist/store/structural_sharing.js";
+import { log, started, until } from "./event_log.js";
 import { allTransports, skipReason, type Perdure, start } from "./perdure_process.js";
+import { fetchOf, problem, serve } from "./scripted_server.js";
 
 interface Store<Snapshot> {
   subscribe(listener: () => void): () => void;
@@ -170,6 +172,28 @@ for (const [transport, options] of Object.entries(allTransports)) {
     });
   });
 }
+
+test("a store that stops to read keeps the run as it was", async (t) => {
+  const server = await serve(t, (_, n) => ({ body: n === 0 ? log([started("r-1", "left")]).join("") : "", end: "hang" }));
+  const store = new ThreadStore(new PerdureClient({ baseUrl: server.url, transport: "sse" }), { threadId: "left", agent: "a" });
+  await when(store, ({ run }) => run.status === "running"); // unsubscribes
+  await until(() => server.open() === 0);
+  const { run } = await when(store, ({ connection }) => connection === "connecting");
+  assert.deepEqual(run, { status: "running", runId: "r-1" });
+});
+
+test("an inbox that cannot be read again keeps its approvals", async (t) => {
+  const approval = { id: "int_1", threadId: "t", runId: "r", agent: "a", requestedAt: "2026-01-01T00:00:00Z", approvers: [], decisions: [] };
+  let lists = 0;
+  const fetch = fetchOf(({ path }) => {
+    if (path.endsWith("/events")) return problem(410, "gone");
+    return ++lists === 1 ? { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ items: [approval], eventsCursor: "1" }) } : problem(403, "forbidden");
+  });
+  const inbox = inboxStore(new PerdureClient({ baseUrl: "http://server", transport: "sse", fetch }));
+  t.after(inbox.subscribe(() => {}));
+  const { approvals } = await when(inbox, ({ status }) => status === "failed");
+  assert.deepEqual(approvals.map(({ id }) => id), ["int_1"]);
+});
 
 test("equal options have one store", () => {
   const client = new PerdureClient({ baseUrl: "http://server" });

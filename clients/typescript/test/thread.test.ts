@@ -113,6 +113,16 @@ test("an agent follows run after run until it is aborted", async (t) => {
   assert.deepEqual(again.events, received.events);
 });
 
+test("an agent that leaves a thread after a failed run reports nothing", async (t) => {
+  const failed = [started("r-1"), { type: "RUN_ERROR", message: "no model", code: "unavailable" }] satisfies Event[];
+  const agent = agentOf(() => ({ body: log(failed).join(""), end: "hang" }));
+  const leave = ({ type }: Event) => void (type === "RUN_ERROR" && setImmediate(() => agent.abortRun()));
+  const received = await read(t, agent, { connect: { follow: true } }, leave);
+  assert.equal(received.error, undefined);
+  assert.deepEqual(received.console, []);
+  assert.deepEqual(received.events, failed);
+});
+
 test("a lost connection ends with RUN_ERROR in every state", async (t) => {
   const failed: Event = { type: "RUN_ERROR", message: "no model", code: "unavailable" };
   for (const [name, shown] of [

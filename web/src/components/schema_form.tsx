@@ -1,4 +1,5 @@
 import { type FormEvent, type ReactNode, useId, useMemo, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { Button } from "./button";
 import { initialValue, type JSONSchema, mistakesOf, resolveSchema } from "./json_schema";
 import { SchemaField } from "./schema_field";
@@ -32,10 +33,9 @@ export function SchemaForm({ schema, label = "Answer", submitLabel = "Send", isP
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const found = mistakesOf(value, root, schema, true);
-    setMistakes(found);
+    flushSync(() => setMistakes(found)); // marks the invalid fields
     if (found.size === 0) return onSubmit(value);
-    // After React has marked the invalid fields.
-    requestAnimationFrame(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true], [data-invalid]")?.focus());
+    form.current?.querySelector<HTMLElement>("[aria-invalid=true], [data-invalid]")?.focus();
   };
   return (
     <form ref={form} id={id} className={styles.form} onSubmit={submit} noValidate>

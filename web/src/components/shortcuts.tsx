@@ -7,7 +7,7 @@ export interface Shortcut {
   keys: string;
   label: string;
   run: () => void;
-  /** It cannot be undone: a key that is held down does not repeat it. */
+  /** It changes something on the server: a key that is held down does not repeat it. */
   isFinal?: boolean;
 }
 

@@ -29,7 +29,7 @@ export interface InboxSnapshot {
 
 /** The open approvals of all threads, at most 10,000, for a user interface. It follows their changes while it has listeners. */
 export class InboxStore extends ExternalStore<InboxSnapshot> {
-  private readonly open = new Map<string, Approval>();
+  private open = new Map<string, Approval>();
   private status: InboxSnapshot["status"] = "loading";
   private error: InboxSnapshot["error"];
 
@@ -86,15 +86,16 @@ export class InboxStore extends ExternalStore<InboxSnapshot> {
     return { approvals, status, ...(error && { error }) };
   }
 
-  // Returns the cursor from which the changes continue the list.
+  // Returns the cursor from which the changes continue the list. Until the list is complete, the store has the last one.
   private async load(signal: AbortSignal): Promise<string | undefined> {
     let cursor: string | undefined;
-    this.open.clear();
+    const open = new Map<string, Approval>();
     for await (const { items, eventsCursor } of this.client.approvals({ ...this.filter, limit: 500 }, { signal }).pages()) {
       cursor ??= eventsCursor;
-      for (const approval of items) this.open.set(approval.id, approval);
-      if (this.open.size >= largestInbox) break;
+      for (const approval of items) open.set(approval.id, approval);
+      if (open.size >= largestInbox) break;
     }
+    this.open = open;
     this.status = "ready";
     this.invalidate();
     return cursor;

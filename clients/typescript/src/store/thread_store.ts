@@ -240,8 +240,9 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     const agent = this.newAgent();
     const subscriber: AgentSubscriber = {
       ...this.subscriber,
-      // Until the thread is read again, the store shows what it had.
+      // Until the thread is read again, the store shows what it had. The agent ends an aborted stream with a RUN_ERROR.
       onEvent: (observed) => {
+        if (signal.aborted) return;
         if (this.agent !== agent) Object.assign(this, { agent, open: new OpenInterrupts(), subagents: new Subagents() });
         return this.subscriber.onEvent?.(observed);
       },

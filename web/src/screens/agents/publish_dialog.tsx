@@ -7,6 +7,7 @@ import { Dialog, DialogActions } from "../../components/dialog";
 import { Field } from "../../components/field";
 import { Loading } from "../../components/page";
 import { Problem } from "../../components/problem";
+import { Sending } from "../../components/sending";
 import type { Mark } from "../../components/yaml_editor";
 import { useClient } from "../../session";
 import styles from "./definition.module.css";
@@ -67,6 +68,7 @@ export function PublishDialog({ agent: { name, scope }, draft, note: first = "",
           </Suspense>
         )}
       </div>
+      {publish.isPending && <Sending />}
       <DialogActions>
         <Button onPress={onClose}>Cancel</Button>
         {isOutdated

@@ -5,6 +5,7 @@ import { Button } from "../../components/button";
 import { Field } from "../../components/field";
 import { Problem } from "../../components/problem";
 import { SchemaForm } from "../../components/schema_form";
+import { Sending } from "../../components/sending";
 import { resultSchemaOf } from "./client_tools";
 import { useConversation } from "./conversation_context";
 import styles from "./interrupt_view.module.css";
@@ -38,6 +39,7 @@ export function ClientToolCall({ call, hasFrame = false }: { call: PendingToolCa
         </form>
       )}
       {sent.error && <Problem error={sent.error} />}
+      {sent.isPending && <Sending />}
     </section>
   );
 }

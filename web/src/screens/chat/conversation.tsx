@@ -52,7 +52,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   const details = useAgent(current);
   useAnnouncements(current, run, interrupts.length + toolCalls.length);
   useFreshSummary(threadId, run);
-  useEffect(() => void (starting && requestAnimationFrame(() => field.current?.focus())), [starting]);
+  useEffect(() => void (starting && field.current?.focus()), [starting]);
   useShortcuts("Conversation", [
     { keys: "m", label: "Write a message", run: () => field.current?.focus() },
     { keys: "\\", label: "Show or hide the panel", run: () => setPanel(panel === "off" ? "state" : "off") },

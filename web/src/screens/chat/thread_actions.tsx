@@ -38,11 +38,11 @@ export function ThreadActions({ threadId, status, run, store, panel, onPanel }: 
   const canFork = run.runId !== undefined && run.status !== "running";
   const isPaused = status === "paused";
   const canPause = isPaused || status === "running";
-  const pause = () => canPause && action.mutate(isPaused ? "resume" : "pause");
-  const fork = () => canFork && action.mutate("fork");
+  const pause = () => canPause && !action.isPending && action.mutate(isPaused ? "resume" : "pause");
+  const fork = () => canFork && !action.isPending && action.mutate("fork");
   useShortcuts("Thread", [
-    { keys: "p", label: "Pause or resume the run", run: pause },
-    { keys: "f", label: "Fork the thread", run: fork },
+    { keys: "p", label: "Pause or resume the run", run: pause, isFinal: true },
+    { keys: "f", label: "Fork the thread", run: fork, isFinal: true },
   ]);
   const isOpen = panel !== "off";
   return (

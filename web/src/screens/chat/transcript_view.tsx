@@ -1,6 +1,7 @@
 import type { Thread } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
 import { useMemo, useState } from "react";
+import { flushSync } from "react-dom";
 import { Link } from "wouter";
 import { Button } from "../../components/button";
 import { DownIcon, ForkIcon, StopIcon } from "../../components/icons";
@@ -49,7 +50,7 @@ export function TranscriptView({ thread, entries, agent, revision, summary, star
   const isRunning = run.status === "running";
   const canChange = !isRunning && thread.interrupts.length === 0;
   const cancelEditing = (id: string) => {
-    setEditing(undefined);
+    flushSync(() => setEditing(undefined));
     focusEditButton(id);
   };
   return (

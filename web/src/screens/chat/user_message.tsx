@@ -35,9 +35,9 @@ export function UserMessageView({ message }: { message: UserMessage }) {
 
 const editLabel = "Edit the message";
 
-/** Gives the keyboard the button that edits a message, after its editor has closed. */
+/** Gives the focus to the button that edits a message. Call it when the editor has closed. */
 export function focusEditButton(messageId: string): void {
-  requestAnimationFrame(() => document.getElementById(elementID(messageId))?.querySelector<HTMLElement>(`[aria-label="${editLabel}"]`)?.focus());
+  document.getElementById(elementID(messageId))?.querySelector<HTMLElement>(`[aria-label="${editLabel}"]`)?.focus();
 }
 
 /** Properties of a MessageEditor. */

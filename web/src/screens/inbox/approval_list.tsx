@@ -1,5 +1,5 @@
 import type { Approval } from "@perdure/client";
-import { useState } from "react";
+import { type MouseEvent, useState } from "react";
 import { Link } from "wouter";
 import { Button } from "../../components/button";
 import { Countdown } from "../../components/countdown";
@@ -27,8 +27,8 @@ export interface ApprovalListProps {
   open: ReadonlySet<string>;
   selected: ReadonlySet<string>;
   onSelect: (id: string) => void;
-  /** The link of an approval was followed. */
-  onOpen: () => void;
+  /** Opens an approval whose link was followed. */
+  onOpen: (approval: Approval) => void;
   onMore?: (() => void) | undefined;
 }
 
@@ -63,6 +63,10 @@ function Row({ approval, areAllMine, filter, current, mine, caller, titles, open
   const isOpen = open.has(approval.id);
   const thread = titles.get(approval.threadId);
   const isVoted = isOpen && hasVoted(approval, caller);
+  const follow = (event: MouseEvent) => {
+    event.preventDefault();
+    onOpen(approval);
+  };
   return (
     <li className={styles.row} data-current={isCurrent || undefined} data-decided={!isOpen || isVoted || undefined}>
       {isOpen ? (
@@ -72,7 +76,7 @@ function Row({ approval, areAllMine, filter, current, mine, caller, titles, open
       ) : (
         <span />
       )}
-      <Link href={approvalPath(approval, filter)} className={styles.link} aria-current={isCurrent ? "true" : undefined} onClick={onOpen} data-approval={approval.id}>
+      <Link href={approvalPath(approval, filter)} className={styles.link} aria-current={isCurrent ? "true" : undefined} onClick={follow} data-approval={approval.id}>
         <span className={styles.line}>
           <strong className="truncate">{title}</strong>
           <span className={styles.age}><Time at={isOpen ? approval.requestedAt : (approval.decisions.at(-1)?.at ?? approval.requestedAt)} /></span>

@@ -9,6 +9,7 @@ import { Dialog, DialogActions } from "../../components/dialog";
 import { Field } from "../../components/field";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
+import { Sending } from "../../components/sending";
 import { useClient } from "../../session";
 import { summaryOf, titleOf } from "./approval_title";
 import { BatchOutcome } from "./batch_outcome";
@@ -70,6 +71,7 @@ export function BulkDialog({ decision, approvals, titles, onClose }: BulkDialogP
         {left > 0 && <p>{left === 1 ? "A question is" : `${left} questions are`} left out: each needs an answer of its own.</p>}
         {decision === "reject" && <Field label="Reason" value={reason} onChange={setReason} autoFocus hint="All of the models receive it. You can leave it empty." />}
         {sent.isError && <Problem error={sent.error} />}
+        {sent.isPending && <Sending />}
         <DialogActions>
           <Button onPress={close}>Cancel</Button>
           <Button type="submit" kind={decision === "approve" ? "primary" : "danger"} autoFocus={decision === "approve"} isDisabled={sent.isPending || decidable.length === 0}>

@@ -1,6 +1,7 @@
 import type { Approval } from "@perdure/client";
 import { useInbox } from "@perdure/client/react";
 import { useEffect, useMemo, useState } from "react";
+import { flushSync } from "react-dom";
 import { Link } from "wouter";
 import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
@@ -53,6 +54,11 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
   const [bulk, setBulk] = useState<{ decision: BulkDecision; approvals: Approval[] }>();
   const decideAll = (decision: BulkDecision) => selection.approvals.length > 0 && setBulk({ decision, approvals: selection.approvals });
   const step = useSteps(approvals, current, openApproval);
+  // The heading takes the focus at once: with the next key, what that key opens has it.
+  const openDetail = (approval: Approval) => {
+    flushSync(() => openApproval(approval));
+    document.getElementById(detailHeading)?.focus({ preventScroll: true });
+  };
   useShortcuts("Inbox", [
     { keys: "j", label: "Next approval", run: () => step(1) },
     { keys: "k", label: "Previous approval", run: () => step(-1) },
@@ -79,7 +85,7 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
           {!list.isLoading && list.error === undefined && approvals.length === 0 && <NoApprovals filter={filter} open={all.length} />}
           <ApprovalList
             approvals={approvals} filter={filter} current={current} mine={mine} caller={caller} titles={titles} open={openIDs} selected={selection.ids}
-            onSelect={selection.toggle} onOpen={focusDetail} onMore={list.onMore}
+            onSelect={selection.toggle} onOpen={openDetail} onMore={list.onMore}
           />
           {selection.approvals.length > 0 && <SelectionBar count={selection.approvals.length} onDecide={decideAll} onClear={selection.clear} />}
         </div>
@@ -101,9 +107,6 @@ export default function Inbox({ thread = "", approval: current = "" }: { thread?
     </Page>
   );
 }
-
-// After the address has changed.
-const focusDetail = () => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(detailHeading)?.focus({ preventScroll: true })));
 
 const useIDs = (approvals: readonly Approval[]): ReadonlySet<string> => useMemo(() => new Set(approvals.map(({ id }) => id)), [approvals]);
 

@@ -8,11 +8,10 @@ export function useSteps(approvals: readonly Approval[], current: string, open: 
     if (next === undefined) return;
     // On a narrow screen the list alone moves its focus, and Enter opens the approval.
     if (current !== "" || !isNarrow()) open(next, current !== "");
-    requestAnimationFrame(() => {
-      const row = document.querySelector<HTMLElement>(`[data-approval="${CSS.escape(next.id)}"]`);
-      row?.focus({ preventScroll: true });
-      row?.scrollIntoView({ block: "nearest" });
-    });
+    // At once: with the next key, what that key opens has the focus.
+    const row = document.querySelector<HTMLElement>(`[data-approval="${CSS.escape(next.id)}"]`);
+    row?.focus({ preventScroll: true });
+    row?.scrollIntoView({ block: "nearest" });
   };
 }
 

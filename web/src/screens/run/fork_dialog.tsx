@@ -9,6 +9,7 @@ import { JSONField } from "../../components/json_field";
 import { Unparsed } from "../../components/json_schema";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
+import { Sending } from "../../components/sending";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
 import { continueInFork, type Restart, startOver } from "./continued_fork";
@@ -78,6 +79,7 @@ function EndOfRun({ trace, onClose }: { trace: Trace; onClose: () => void }) {
   return (
     <>
       {fork.error && <Problem error={fork.error} />}
+      {fork.isPending && <Sending />}
       <DialogActions>
         <Button onPress={onClose}>Close</Button>
         <Button kind="primary" onPress={() => fork.mutate(undefined)} isDisabled={fork.isPending}>Fork</Button>
@@ -126,6 +128,7 @@ function Continuation({ trace, at, restart, onClose }: ContinuationProps) {
         hint={'Members to set, such as {"rate": 6}. null removes one. The outputs of steps stay.'}
       />
       {error && <Problem error={error} />}
+      {isPending && <Sending />}
       <DialogActions>
         <Button onPress={onClose}>Close</Button>
         {!restart && <Button onPress={() => fork.mutate(at)} isDisabled={isPending}>Fork only</Button>}

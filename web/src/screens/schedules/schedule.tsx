@@ -2,13 +2,14 @@ import type { Schedule as ScheduleEntry } from "@perdure/client";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { announce } from "../../components/announcer";
 import { Button } from "../../components/button";
+import { confirm } from "../../components/confirmation";
 import { Dialog, DialogActions } from "../../components/dialog";
 import { EditIcon } from "../../components/icons";
 import { JSONView } from "../../components/json_view";
 import { Loading, Page } from "../../components/page";
 import { Problem } from "../../components/problem";
+import { Sending } from "../../components/sending";
 import { useShortcuts } from "../../components/shortcuts";
 import { Status } from "../../components/status";
 import { type Column, Table } from "../../components/table";
@@ -47,16 +48,17 @@ export default function Schedule({ schedule: id }: { schedule: string }) {
   const found = useQuery({ queryKey: ["schedule", id], queryFn: () => client.schedule(id), refetchInterval: 5_000 });
   const schedule = found.data;
   const change = useChange(id);
-  const toggle = () => schedule && change.mutate(schedule.paused ? "resume" : "pause");
+  const toggle = () => schedule && !change.isPending && change.mutate(schedule.paused ? "resume" : "pause");
+  const fire = () => !change.isPending && change.mutate("fire");
   useShortcuts("Schedule", [
-    { keys: "p", label: "Pause or resume", run: () => void toggle() },
+    { keys: "p", label: "Pause or resume", run: () => void toggle(), isFinal: true },
     { keys: "e", label: "Change the schedule", run: () => setEditing(true) },
-    { keys: "f", label: "Fire now", run: () => change.mutate("fire") },
+    { keys: "f", label: "Fire now", run: () => void fire(), isFinal: true },
   ]);
   if (!schedule) return <Page title={id}>{found.error ? <Problem error={found.error} onRetry={() => void found.refetch()} /> : <Loading />}</Page>;
   const actions = (
     <>
-      <Button onPress={() => change.mutate("fire")} isDisabled={change.isPending}>Fire now</Button>
+      <Button onPress={fire} isDisabled={change.isPending}>Fire now</Button>
       <Button onPress={() => setEditing(true)}><EditIcon />Change</Button>
       <Button onPress={toggle} isDisabled={change.isPending}>{schedule.paused ? "Resume" : "Pause"}</Button>
       <Button kind="danger" onPress={() => setDeleting(true)}>Delete</Button>
@@ -71,6 +73,7 @@ export default function Schedule({ schedule: id }: { schedule: string }) {
     >
       <div className={styles.stack}>
         {change.error && <Problem error={change.error} />}
+        {change.isPending && <Sending />}
         {schedule.paused && schedule.pausedBecause && <p>Paused: {schedule.pausedBecause}</p>}
         <div className={styles.columns}>
           <div className={styles.stack}>
@@ -109,7 +112,7 @@ function useChange(id: string) {
       return action === "resume" ? client.resumeSchedule(id) : client.deleteSchedule(id);
     },
     onSuccess: (_, action) => {
-      announce(said[action]);
+      confirm(said[action]);
       void queries.invalidateQueries({ queryKey: ["schedules"] });
       if (action !== "delete") void queries.invalidateQueries({ queryKey: ["schedule", id] });
     },

@@ -7,6 +7,7 @@ import { Field } from "../../components/field";
 import { JSONField } from "../../components/json_field";
 import { Unparsed } from "../../components/json_schema";
 import { Problem } from "../../components/problem";
+import { Sending } from "../../components/sending";
 import { useClient } from "../../session";
 import { CronPreview } from "./cron_text";
 import { fieldMistake, type ScheduleFields } from "./schedule_fields";
@@ -80,6 +81,7 @@ export function ScheduleForm({ initial, isExisting = false, hasOtherTimes = fals
       <Choice label="If the run before is still active" options={overlaps} value={fields.overlap} onChange={(overlap) => set({ overlap: overlap as ScheduleFields["overlap"] })} error={mistakeIn("overlap")} />
       <Field label="Note" value={fields.note} onChange={(note) => set({ note })} error={mistakeIn("note")} />
       {error !== null && mistake === undefined && <Problem error={error} />}
+      {isPending && <Sending />}
       {children}
       <DialogActions>
         <Button onPress={onClose}>Cancel</Button>
