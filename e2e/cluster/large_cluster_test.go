@@ -45,6 +45,31 @@ func TestLargeCluster(t *testing.T) {
 	c.StartWorker(t) // so that open workflows end
 }
 
+// TestNATSNodesAreKilled: each node of NATS is killed once during runs, so that each worker loses its
+// connection. The workers reconnect to another node. No worker takes another one for dead.
+func TestNATSNodesAreKilled(t *testing.T) {
+	// Not parallel: workers that wait for the CPU reconnect late.
+	c := kit.NewCluster(t)
+	log := c.StartNATS(t, 3)
+	c.StartTemporal(t)
+	a := c.StartAPI(t)
+	c.StartWorker(t)
+	c.StartWorker(t)
+	for _, node := range log {
+		runs := startSteady(t, 6, 1_500, a)
+		untilContent(t, runs, 3)
+		node.Kill()
+		for _, r := range runs { // no further request: the audit log may have no leader for seconds
+			r.readers[0].Finish(t)
+		}
+		node.Start(t)
+		replicated(t, c)
+	}
+	if deaths := c.Logged("dead worker"); len(deaths) > 0 {
+		t.Errorf("workers take others for dead: %q, want none", deaths)
+	}
+}
+
 // steadyRun is a run of one attempt with two readers. One stays at its API, the other moves to
 // another API whenever its own is down.
 type steadyRun struct {

@@ -49,7 +49,7 @@ func TestRolesOfNATS(t *testing.T) {
 		"perdure-api": {
 			"$JS.API.STREAM.CREATE.spy", "$JS.API.STREAM.UPDATE.PERDURE", "$JS.API.STREAM.DELETE.PERDURE",
 			"$KV.PERDURE_budget.default", "$KV.PERDURE_workers.beat", "$KV.PERDURE_tools.worker", "$KV.PERDURE_tool_schemas.digest",
-			"$JS.API.DIRECT.GET.KV_PERDURE_budget.default",
+			"$JS.API.DIRECT.GET.KV_PERDURE_budget.default", "perdure-worker.worker.probe",
 		},
 	} {
 		for _, subject := range subjects {

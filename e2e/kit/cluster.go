@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -170,6 +171,18 @@ func (c *Cluster) StartWorker(t *testing.T) *Process {
 	t.Helper()
 	var line logLine
 	return c.launchNode(t, "worker", func(b []byte) bool { return json.Unmarshal(b, &line) == nil && line.Message == "working" })
+}
+
+// Logged returns the lines with a text in the outputs of all processes.
+func (c *Cluster) Logged(text string) (lines []string) {
+	for _, out := range c.outputs {
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, text) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
 }
 
 // StopNodes stops all API and worker processes that run.

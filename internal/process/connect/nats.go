@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -14,8 +15,19 @@ import (
 	"github.com/perdure/perdure/internal/process/config"
 )
 
-// reconnectWait is the pause between two rounds over all servers. The client adds jitter.
-const reconnectWait = 500 * time.Millisecond
+// A round of reconnection tries each known server once. Pauses separate the rounds, and precede the
+// first one if the process knows a single server. They grow by reconnectStep up to reconnectWait,
+// with a jitter of up to reconnectStep. So a worker that has only lost its server has three rounds in
+// 450 ms: it is back before others take it for dead (internal/workers/presence/probe.go).
+const (
+	reconnectStep = 50 * time.Millisecond
+	reconnectWait = 500 * time.Millisecond
+)
+
+// reconnectDelay returns the pause before a round; rounds count from 1.
+func reconnectDelay(round int) time.Duration {
+	return min(time.Duration(round)*reconnectStep, reconnectWait) + rand.N(reconnectStep) //nolint:gosec // jitter
+}
 
 // dialNATS connects, and requests the log's stream to check that JetStream answers: a cluster that
 // starts accepts connections some seconds before it has a leader. The stream need not exist.
@@ -31,7 +43,7 @@ func dialNATS(ctx context.Context, cfg *config.Config, name string, logger *slog
 		nats.Timeout(attemptTimeout),
 		// -1 = the client reconnects without end.
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(reconnectWait),
+		nats.CustomReconnectDelay(reconnectDelay),
 		// Operators rotate credentials by hand, not always in the right order. That must not end
 		// the process.
 		nats.IgnoreAuthErrorAbort(),

@@ -1,17 +1,20 @@
-// Package presence notices within seconds that a worker process has died, and makes Temporal give
+// Package presence notices within a second that a worker process has died, and makes Temporal give
 // its tasks to other workers at once: its activities, and the workflow tasks within which a model is
 // called. Timeouts would do so after half a minute and after some seconds.
 //
-//	worker A ──beat every 500 ms──► bucket ──watch──► worker B: A has missed four beats of mine
-//	         ──tasks in progress──►         ◄──────── fails A's tasks by their tokens
+//	worker A ──beat every 500 ms──► bucket ──watch──► worker B: A has missed four beats of mine,
+//	         ──tasks in progress──►         ◄──────── or NATS has refused six probes of it (probe.go):
+//	                                                  B fails A's tasks by their tokens
 //
 // Rules:
-//   - No clocks are compared. A worker counts as dead when the watcher has seen four beats of its
-//     own and none of the other worker. An outage of the log, which silences all workers, makes
-//     none of them dead.
+//   - No clocks are compared. A worker that hangs counts as dead when the watcher has seen four beats
+//     of its own and none of the other worker. An outage of the log, which silences all workers,
+//     makes none of them dead.
+//   - A worker whose connection to NATS has ended counts as dead after six refused probes (0.6 s).
 //   - A token identifies one attempt of an activity, or one workflow task. To fail a task that has
 //     ended, or to fail it twice, changes nothing. So any number of workers may act concurrently. A
-//     false alarm costs one attempt, which the fence of its lane cuts off.
+//     false alarm costs one attempt, which the fence of its lane cuts off, and polls of the worker,
+//     which Temporal refuses for half a minute.
 //   - A worker records an attempt in the bucket before it executes the attempt, and a workflow task
 //     before it calls a model within it. Two kinds of attempts are not recorded: those that Temporal
 //     gave to the worker just before its death, and those that had ended without a report to
@@ -78,8 +81,8 @@ type Sweep func(ctx context.Context, worker string) (int, error)
 const sweepTimeout = 10 * time.Second
 
 // Presence is the participation of one worker: it sends beats, records the tasks of this worker, and
-// takes over those of dead ones. Start makes it and starts three goroutines: sendBeats, storeTasks
-// and that of the watch. Stop ends them. Its methods are safe for concurrent use.
+// takes over those of dead ones. Start makes it and starts four goroutines: sendBeats, storeTasks,
+// that of the prober and that of the watch. Stop ends them. Its methods are safe for concurrent use.
 type Presence struct {
 	kv jetstream.KeyValue
 	// worker is the worker's name, which is also its identity in Temporal; key is the name as a
@@ -92,16 +95,8 @@ type Presence struct {
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
 	beats    *watch.Watch
-
-	// others are the other live workers, by key of their beats. Only the watch's goroutine uses it.
-	others map[string]*otherWorker
-}
-
-// otherWorker is a live worker other than this one.
-type otherWorker struct {
-	name string
-	// missedBeats counts the beats of this worker since the last beat of the other one.
-	missedBeats int
+	prober   *prober
+	others   *roster
 }
 
 // Start sends the first beat of a worker, and begins to watch the others. It blocks until all
@@ -112,18 +107,31 @@ func Start(ctx context.Context, l *stream.Log, worker string, tasks *Tasks, temp
 	if err != nil {
 		return nil, err
 	}
-	p := &Presence{kv: kv, worker: worker, key: keyOf(worker), tasks: tasks, temporal: temporal, logger: logger}
-	if _, err := kv.PutString(ctx, beatPrefix+p.key, worker); err != nil {
-		return nil, fmt.Errorf("presence: %w", err)
-	}
-	if err := p.watchBeats(ctx, l); err != nil {
+	p := &Presence{kv: kv, worker: worker, key: keyOf(worker), tasks: tasks, temporal: temporal, logger: logger, others: &roster{}}
+	p.prober = &prober{conn: l.Conn(), subject: l.WorkerSubject, worker: worker, others: p.others}
+	if err := p.announce(ctx, l); err != nil {
+		p.prober.stop()
 		return nil, err
 	}
 	var live context.Context
 	live, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.wait.Go(func() { p.sendBeats(live) })
 	p.wait.Go(func() { p.storeTasks(live) })
+	p.wait.Go(func() {
+		p.prober.run(live, func(ctx context.Context, dead *otherWorker) { p.takeOver(ctx, dead, "refused probes") })
+	})
 	return p, nil
+}
+
+// announce sends the first beat, when NATS has the subscription for probes, and watches the others.
+func (p *Presence) announce(ctx context.Context, l *stream.Log) error {
+	if err := p.prober.listen(); err != nil {
+		return err
+	}
+	if _, err := p.kv.PutString(ctx, beatPrefix+p.key, p.worker); err != nil {
+		return fmt.Errorf("presence: %w", err)
+	}
+	return p.watchBeats(ctx, l)
 }
 
 // keyOf returns a worker's name as a token of a key. Keys of a bucket must not contain "~", which
@@ -146,6 +154,7 @@ func (p *Presence) Stop(ctx context.Context) error {
 	p.stop()
 	p.wait.Wait()
 	p.beats.Stop()
+	defer p.prober.stop() // last: a worker that stops is not dead
 	stored, _ := p.tasks.record()
 	for _, left := range stored.Tasks {
 		if err := p.temporal.Fail(ctx, p.worker, left); err != nil {
@@ -252,7 +261,7 @@ func (p *Presence) watchBeats(ctx context.Context, l *stream.Log) (err error) {
 	return nil
 }
 
-// workerLoad collects the other workers during a load, by key of their beats.
+// workerLoad collects the other workers during a load, by key.
 type workerLoad struct {
 	presence *Presence
 	others   map[string]*otherWorker
@@ -260,41 +269,55 @@ type workerLoad struct {
 
 // Take implements [watch.Loading].
 func (l *workerLoad) Take(entry jetstream.KeyValueEntry) {
-	if entry.Operation() == jetstream.KeyValuePut && entry.Key() != beatPrefix+l.presence.key {
-		l.others[entry.Key()] = &otherWorker{name: string(entry.Value())}
+	if key := strings.TrimPrefix(entry.Key(), beatPrefix); entry.Operation() == jetstream.KeyValuePut && key != l.presence.key {
+		l.others[key] = &otherWorker{key: key, name: string(entry.Value())}
 	}
 }
 
 // Done implements [watch.Loading]. It counts the missed beats of all workers from 0, so that a
 // watch that begins again makes no worker dead.
-func (l *workerLoad) Done(context.Context, uint64) {
-	l.presence.others = l.others
-}
+func (l *workerLoad) Done(context.Context, uint64) { l.presence.others.replace(l.others) }
 
 // receiveBeat handles a beat, or the deletion of a worker's key. A beat of this worker is the
 // clock: it counts one missed beat for each other worker, and takes over from those that have
 // missed too many. It runs on the watch's goroutine, so take-overs delay later beats.
 func (p *Presence) receiveBeat(ctx context.Context, beat jetstream.KeyValueEntry) {
-	switch {
+	switch key := strings.TrimPrefix(beat.Key(), beatPrefix); {
 	case beat.Operation() != jetstream.KeyValuePut:
-		delete(p.others, beat.Key())
-	case beat.Key() == beatPrefix+p.key:
-		for key, other := range p.others {
-			if other.missedBeats++; other.missedBeats >= maxMissedBeats && p.takeOver(ctx, key, other.name) {
-				delete(p.others, key)
-			}
+		p.others.remove(key)
+	case key == p.key:
+		for _, dead := range p.others.countMissedBeats() {
+			p.takeOver(ctx, dead, "missed beats")
 		}
 	default:
-		p.others[beat.Key()] = &otherWorker{name: string(beat.Value())}
+		p.others.countBeat(key, string(beat.Value()))
 	}
 }
 
-// takeOver ends the polls of a dead worker, fails its recorded tasks, removes its keys, and sweeps
-// Temporal for the rest. It returns false if the recorded tasks could not be failed: then receiveBeat tries
-// again with the next beat. A sweep that fails is only logged.
-func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
-	key := workPrefix + strings.TrimPrefix(beatKey, beatPrefix)
-	entry, err := p.kv.Get(ctx, key)
+// takeOver fails the tasks of a dead worker, and sweeps Temporal for the rest. sign is the sign of its
+// death, for the log. If the recorded tasks could not be failed, the next missed beat tries again. A
+// sweep that fails is only logged.
+func (p *Presence) takeOver(ctx context.Context, dead *otherWorker, sign string) {
+	tasks, err := p.failTasks(ctx, dead)
+	if err != nil {
+		p.logger.WarnContext(ctx, "could not take over from a dead worker", "worker", dead.name, "sign", sign, "error", err)
+		p.others.release(dead)
+		return
+	}
+	p.others.remove(dead.key)
+	sweeping, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	swept, err := p.temporal.Sweep(sweeping, dead.name)
+	if err != nil { // heartbeat timeouts find the rest
+		p.logger.WarnContext(ctx, "the sweep for the attempts of a dead worker failed", "worker", dead.name, "error", err)
+	}
+	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", dead.name, "sign", sign, "tasks", tasks, "swept", swept)
+}
+
+// failTasks ends the polls of a dead worker, fails its recorded tasks, and removes its keys. It
+// returns the number of tasks.
+func (p *Presence) failTasks(ctx context.Context, dead *otherWorker) (tasks int, err error) {
+	entry, err := p.kv.Get(ctx, workPrefix+dead.key)
 	var stored record
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -303,24 +326,13 @@ func (p *Presence) takeOver(ctx context.Context, beatKey, worker string) bool {
 		err = json.Unmarshal(entry.Value(), &stored)
 	}
 	for _, poller := range stored.Pollers {
-		err = errors.Join(err, p.temporal.Shutdown(ctx, worker, poller))
+		err = errors.Join(err, p.temporal.Shutdown(ctx, dead.name, poller))
 	}
 	for _, left := range stored.Tasks {
-		err = errors.Join(err, p.temporal.Fail(ctx, worker, left))
-	}
-	if err == nil {
-		err = errors.Join(p.kv.Purge(ctx, key), p.kv.Purge(ctx, beatKey))
+		err = errors.Join(err, p.temporal.Fail(ctx, dead.name, left))
 	}
 	if err != nil {
-		p.logger.WarnContext(ctx, "could not take over from a dead worker", "worker", worker, "error", err)
-		return false
+		return 0, err
 	}
-	sweeping, cancel := context.WithTimeout(ctx, sweepTimeout)
-	defer cancel()
-	swept, err := p.temporal.Sweep(sweeping, worker)
-	if err != nil { // heartbeat timeouts find the rest
-		p.logger.WarnContext(ctx, "the sweep for the attempts of a dead worker failed", "worker", worker, "error", err)
-	}
-	p.logger.InfoContext(ctx, "took over from a dead worker", "worker", worker, "tasks", len(stored.Tasks), "swept", swept)
-	return true
+	return len(stored.Tasks), errors.Join(p.kv.Purge(ctx, workPrefix+dead.key), p.kv.Purge(ctx, beatPrefix+dead.key))
 }

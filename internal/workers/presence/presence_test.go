@@ -3,6 +3,7 @@ package presence_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,7 +16,15 @@ import (
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(workerServer); url != "" {
+		if err := serveWorker(url); err != nil {
+			panic(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 type failed struct {
 	worker string
