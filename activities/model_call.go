@@ -72,7 +72,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	defer cancel()
 	narrator := narration.New(place.Run, in.ID, attempt)
 	narrator.Scope, narrator.Visibility = scopeOf(in.PipelineStep), visibilityOf(in.Step, in.PipelineStep)
-	// The metrics of an attempt whose worker died are recorded by its successor.
+	// The metrics of an attempt whose worker died are recorded by the attempt after it.
 	if attempt.FollowsUnfinished() {
 		if err := a.meterPreviousAttempt(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
@@ -105,8 +105,8 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 }
 
 // beginModelCall begins an attempt (see beginModelStep). If later steps or runs have followed, it
-// returns the step's done record: a workflow task with this step and its successors was lost after
-// they had written, and Temporal repeats it.
+// returns the step's done record: a workflow task with this step and later ones was lost after they
+// had written, and Temporal repeats it.
 func (a *Activities) beginModelCall(ctx context.Context, place stream.Place, in runs.ModelCall) (*stream.Attempt, *stream.Record, error) {
 	attempt, done, err := a.beginModelStep(ctx, place, in)
 	if !errors.Is(err, stream.ErrOver) && !errors.Is(err, snapshot.ErrConversationChanged) {
