@@ -15,11 +15,11 @@ import styles from "./decision.module.css";
 /** Properties of a Decision. Give it the ID of the approval as its key. */
 export interface DecisionProps {
   approval: Decidable;
-  /** Whether the approval still waits. The result of an own decision stays shown afterward. Default true. */
+  /** Whether the approval is open. The result of the caller's own decision stays afterward. Default true. */
   isOpen?: boolean;
-  /** Whether the caller may decide. The result of their own vote stays shown in any case. Default true. */
+  /** Whether the caller may decide. The result of the caller's own vote stays in any case. Default true. */
   canDecide?: boolean;
-  /** Whether the page shows the recorded decision, so that this need not tell the result of an own one. */
+  /** Whether the page shows the recorded decision. Then this component does not show the result of the caller's own one. */
   isRecordShown?: boolean;
   /** Sends the decision. */
   decide: (decision: DecisionValue) => Promise<Accepted>;
@@ -80,8 +80,8 @@ interface ChoicesProps {
 
 const noShortcuts: [] = [];
 
-// How long an approval must have been there before a key approves it, in milliseconds: a key that was meant for what was there
-// before must not.
+// How long an approval must be shown before a key approves it, in milliseconds. An earlier key may have been meant for the
+// approval that was shown before it.
 const settlingTime = 600;
 
 function Choices({ approval, isPending, hasShortcuts, onDecide, onOpen }: ChoicesProps) {
