@@ -140,9 +140,9 @@ func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
 // It does not call the model if a cancel was requested (stream.ErrCancelled), or if approvers have
-// to allow more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
-// once the request was made, also if it failed. summarizes reports whether the agent may have made
-// a summary; the caller then adds the usage of summaries.
+// to allow more budget first (narrator.Answer.Exceeded is set, without an error). It sets
+// narrator.Answer.Usage once the request was made, also if it failed. summarizes reports whether the
+// agent may have made a summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	conversation, err := a.conversation(ctx, in, attempt.First())
 	if err != nil {
