@@ -113,8 +113,8 @@ type Queues interface {
 	Served(queue string) bool
 }
 
-// Presence announces the tasks of this worker to other workers, by their Temporal task tokens. Implementations are
-// safe for concurrent use.
+// Presence announces the tasks of this worker to other workers, by their Temporal task tokens.
+// Implementations are safe for concurrent use.
 type Presence interface {
 	// Begin announces an attempt, and returns when the announcement is stored. The caller calls end
 	// when the attempt is over.
@@ -315,8 +315,7 @@ var errFinalWriteTimeout = fmt.Errorf("activities: timeout of the final write: %
 // contextAfter returns a context for records that must be written although ctx may have ended.
 // While ctx is active the context has no bound: the answer of a model, or of a tool that must not
 // be called twice, must survive an outage of the log. After ctx has ended, it lasts for
-// finalWriteTimeout.
-// The caller calls the cancel function, which also releases the timer.
+// finalWriteTimeout. The caller calls the cancel function, which also releases the timer.
 func contextAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	// WithoutCancel keeps the values of ctx, such as the trace.
 	finalCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -222,7 +222,7 @@ func (adv *advancer) suspendSteps() error {
 	}
 	adv.next.TreePosition = adv.in.Position.TreePosition
 	if adv.in.Child.BranchPath == "" {
-		// The activity Answer writes the end of a subagent, with the step of its call.
+		// The activity AnswerSubagent writes the end of a subagent, with the step of its call.
 		return err
 	}
 	outcome := &agui.SubagentOutcome{Type: agui.SubagentSuspended}
@@ -255,7 +255,7 @@ func (adv *advancer) beginAction(ctx context.Context, action pipeline.Action) er
 }
 
 // endBranch adds the event that ends a branch, and stores what its compensation needs. Other
-// pipelines are ended by Finish or Answer.
+// pipelines are ended by Finish or AnswerSubagent.
 func (adv *advancer) endBranch() {
 	child := adv.in.Child
 	if child == nil || child.BranchPath == "" {

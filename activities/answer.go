@@ -18,8 +18,8 @@ import (
 )
 
 // This file ends subagents. When a child workflow has ended, or ends with interrupts, its workflow
-// schedules Answer, which closes the subagent's lanes and writes the result of the call that the
-// subagent worked for.
+// schedules AnswerSubagent, which closes the subagent's lanes and writes the result of the call that
+// the subagent worked for.
 
 // Results of subagents that did not succeed.
 const (

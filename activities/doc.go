@@ -11,8 +11,9 @@
 //     attempt with its heartbeats (beginAttempt, or beginCancellable for work that a cancel ends).
 //   - It writes the lifecycle events of the step (openStep and its variants, stream.Log.OpenStep). The
 //     first attempt writes them; later attempts find them.
-//   - It takes the lane with stream.Log.Begin. If an earlier attempt has written the done record,
-//     the activity returns the answer in that record and does nothing else.
+//   - It takes the lane with stream.Log.Begin. A model call does this and the stage before with one
+//     record (stream.Log.BeginStep). If an earlier attempt has written the done record, the activity
+//     returns the answer in that record and does nothing else.
 //   - It does the work and writes the done record, which has the finished messages and the answer.
 //
 // Rules:

@@ -149,7 +149,7 @@ func (a *Activities) supersedeLanes(ctx context.Context, agent stream.Place, lan
 
 // openUnopenedRun opens a run whose first step failed before it could, because the first event of a
 // run is RUN_STARTED. It does nothing if this execution has opened the run. The error is
-// stream.ErrOver if another execution has: the run is its.
+// stream.ErrOver if another execution has: it owns the run.
 func (a *Activities) openUnopenedRun(ctx context.Context, p stream.Place, in runs.FinishInput) error {
 	opening, err := a.Log.OpeningOf(ctx, p.Run)
 	switch {

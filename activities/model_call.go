@@ -72,7 +72,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	defer cancel()
 	narrator := narration.New(place.Run, in.ID, attempt)
 	narrator.Scope, narrator.Visibility = scopeOf(in.PipelineStep), visibilityOf(in.Step, in.PipelineStep)
-	// The metrics of an attempt whose worker died are recorded by its successor.
+	// The metrics of an attempt whose worker died are recorded by the attempt after it.
 	if attempt.FollowsUnfinished() {
 		if err := a.meterPreviousAttempt(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
@@ -105,8 +105,8 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 }
 
 // beginModelCall begins an attempt (see beginModelStep). If later steps or runs have followed, it
-// returns the step's done record: a workflow task with this step and its successors was lost after
-// they had written, and Temporal repeats it.
+// returns the step's done record: a workflow task with this step and later ones was lost after they
+// had written, and Temporal repeats it.
 func (a *Activities) beginModelCall(ctx context.Context, place stream.Place, in runs.ModelCall) (*stream.Attempt, *stream.Record, error) {
 	attempt, done, err := a.beginModelStep(ctx, place, in)
 	if !errors.Is(err, stream.ErrOver) && !errors.Is(err, snapshot.ErrConversationChanged) {
@@ -140,9 +140,9 @@ func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
 // It does not call the model if a cancel was requested (stream.ErrCancelled), or if approvers have
-// to allow more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
-// once the request was made, also if it failed. summarizes reports whether the agent may have made
-// a summary; the caller then adds the usage of summaries.
+// to allow more budget first (narrator.Answer.Exceeded is set, without an error). It sets
+// narrator.Answer.Usage once the request was made, also if it failed. summarizes reports whether the
+// agent may have made a summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	conversation, err := a.conversation(ctx, in, attempt.First())
 	if err != nil {

@@ -119,8 +119,8 @@ func (a *Activities) fire(ctx context.Context, in runs.FiringInput, entry *audit
 	return out, err
 }
 
-// startFiredRun writes the input of the run of an actor as a proposal, and starts the run on its thread, or
-// queues it if the schedule's onBusy says so. refused is why the thread does not take it;
+// startFiredRun writes the input of the run of an actor as a proposal, and starts the run on its
+// thread, or queues it if the schedule's onBusy says so. refused is why the thread does not take it;
 // alreadyBegun tells that the run had begun. It tries up to dispatch.MaxRounds times, because the
 // thread may change between reading it and placing the run; the error is then
 // stream.ErrUnavailable, so Temporal retries.

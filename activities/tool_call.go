@@ -85,8 +85,8 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
-	// The run was cancelled, and this activity only records the decision. After a Resumed attempt
-	// the tool may have been called.
+	// The run was cancelled, and this activity only records the decision. If an earlier attempt has
+	// begun, the tool may have been called.
 	if outcome == "" && in.Cancelled {
 		result, outcome = tools.Failed(callCancelled), runs.OutcomeCancelled
 		if attempt.FollowsUnfinished() {
@@ -176,10 +176,10 @@ const (
 )
 
 // runTool calls the tool, and returns its result with the outcome, and the change of the state that
-// follows a success (nil = none). A tool that is not idempotent is
-// not called if an earlier attempt may have called it. The error is a *tools.Raised if the tool
-// asks a question, a lackingError if this worker does not have the tool, and otherwise a failure
-// after which the call may be attempted again.
+// follows a success (nil = none). A tool that is not idempotent is not called if an earlier attempt
+// may have called it. The error is a *tools.Raised if the tool asks a question, a lackingError if
+// this worker does not have the tool, and otherwise a failure after which the call may be attempted
+// again.
 func (a *Activities) runTool(
 	ctx context.Context, in runs.ToolCall, call agui.ToolCall, inquiry *inquiry, reports *narration.Reporter, attempt *stream.Attempt, run tools.Run,
 ) (tools.Result, runs.Outcome, *stateChange, error) {

@@ -43,7 +43,7 @@ type callNote struct {
 	// Complete tells that Usage is the provider's report of the whole answer. The attempt failed
 	// after the answer had ended, so the log does not have all of the answer.
 	Complete bool `json:"complete,omitempty"`
-	// Metered tells that the attempt has recorded its metrics, so its successor must not.
+	// Metered tells that the attempt has recorded its metrics, so the next attempt must not.
 	Metered bool `json:"metered,omitempty"`
 }
 
@@ -163,8 +163,8 @@ func (c *modelCall) addChunk(chunk llm.Chunk) error {
 const hiddenOutputNote = 256
 
 // report takes over what the provider has counted so far. It writes a note if the input or the
-// model changed. It writes none for the output, which grows with each report: the successor of a
-// dead attempt estimates the output from the text in the log.
+// model changed. It writes none for the output, which grows with each report: the attempt
+// after a dead one estimates the output from the text in the log.
 func (c *modelCall) report(report llm.UsageReport) error {
 	estimate := c.note.Usage.Input
 	previous := c.note.Usage
@@ -282,8 +282,8 @@ func (a *Activities) unfinishedCallUsage(attempt stream.AttemptOutput) (u runs.U
 }
 
 // meterUnfinished records the metrics of a call whose worker died before it could. attempts are in
-// their order; only the last one is considered, because each attempt before it was recorded by its
-// successor. Metrics are best effort, so errors are ignored.
+// their order; only the last one is considered, because each attempt before it was recorded by the
+// next one. Metrics are best effort, so errors are ignored.
 func (a *Activities) meterUnfinished(ctx context.Context, attempts []stream.AttemptOutput) {
 	if len(attempts) == 0 {
 		return

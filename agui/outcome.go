@@ -48,8 +48,7 @@ func (o *Outcome) UnmarshalJSON(raw []byte) error { return unmarshal(raw, o) }
 // or an answer.
 type Interrupt struct {
 	ID string
-	// Reason is an open vocabulary: tool_call, input_required, confirmation,
-	// or <framework>:<name>.
+	// Reason is an open vocabulary: tool_call, input_required, confirmation, or <framework>:<name>.
 	Reason     string
 	Message    string
 	ToolCallID string

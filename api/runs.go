@@ -33,6 +33,7 @@ import (
 //
 //	findAgent          returns the current revision of the agent, or the one that the request names
 //	decode             reads and decodes the body
+//	Enter              takes one of the places for streams (package streams)
 //	prepare            validates what needs no thread, and attaches a view to the run
 //	AwaitDecision      waits for the decision of waitFor (package lookup)
 //	startOrAttach      repeats the following, up to dispatch.MaxRounds times, if the thread changes:
@@ -45,9 +46,11 @@ import (
 //	  planRun            judges the messages, and chooses the history mode and the requester
 //	  ProposeInput       writes the input to the log (package stream)
 //	  dispatchRun        starts the workflow, or offers the run to the thread's workflow
+//	auditDecisions     writes the decisions of the input to the audit log
 //	Show               sends the events (package streams)
 //
-// Afterwards cancelIfDisconnected cancels the run if its client is gone and wanted that.
+// Afterwards cancelIfDisconnected cancels the run if its client has disconnected, and has requested
+// the cancel for that case.
 //
 // A run frame on a WebSocket takes the same path from findAgent to dispatchRun (socket_run.go).
 //
@@ -62,8 +65,8 @@ import (
 // onBusy steer it answers 202 with a commands.Steered if the active run has received the message.
 //
 // Important errors: 400 invalid_input, 403 and 422 for decisions in resume, 404 unknown_agent, 409
-// busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full or quota_exceeded, 503. All of them come
-// before the first event; afterwards the stream only breaks off.
+// busy, interrupted, missing_tool_results or run_id_reused, 429 queue_full or quota_exceeded, 503.
+// All of them come before the first event; afterwards the stream only breaks off.
 func (s *Server) startRun(c *gin.Context) error {
 	agent, err := s.findAgent(c.Request.Context(), request.Segment(c, "agent"), c.Query("revision"))
 	if err != nil {
@@ -73,7 +76,7 @@ func (s *Server) startRun(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	// The slot is taken after the body was read, so clients that send slowly occupy no streams.
+	// The place is taken after the body was read, so clients that send slowly occupy no streams.
 	_, leave, err := s.streams.Enter(c.Request.Context())
 	if err != nil {
 		return err
@@ -244,9 +247,8 @@ func (s *Server) attachView(in *preparedInput) *view.View {
 }
 
 // findRun checks that the caller may send input to the thread, or begin it. Then it looks for the
-// run that the input has begun: the same input is the same run, for ever.
-// found reports that in.run is that run. Otherwise last is the sequence of the thread's last
-// record, 0 for a new thread.
+// run that the input has begun: the same input is the same run, for ever. found reports that in.run
+// is that run. Otherwise last is the sequence of the thread's last record, 0 for a new thread.
 //
 // A run ID may have several runs, its segments, because some clients answer the interrupts of a run
 // under the same ID. findRun moves in.run and in.view to the segment that has the input, or to the

@@ -471,8 +471,8 @@ func TestRequestsBeforeFirstRecord(t *testing.T) {
 	}
 }
 
-// TestTerminatedRunEnds: a run whose workflow was terminated ends with an
-// error for its viewers. A run with a running workflow may be silent for any time.
+// TestTerminatedRunEnds: a run whose workflow was terminated ends with an error for its viewers. A
+// run with a running workflow may be silent for any time.
 func TestTerminatedRunEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

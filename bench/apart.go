@@ -26,6 +26,7 @@ func startApart(ctx context.Context, e *environment) (*running, error) {
 	return r, nil
 }
 
+// startApart starts the processes into r. After an error, some may run.
 func (r *running) startApart(ctx context.Context, e *environment) error {
 	agents, err := e.writeAgents()
 	if err != nil {

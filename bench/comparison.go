@@ -82,6 +82,7 @@ func (b *bench) compareAll(ctx context.Context) (map[string][]versus, error) {
 	return all, nil
 }
 
+// compare makes one comparison of size n on fresh data.
 func (b *bench) compare(ctx context.Context, c comparison, n int) (_ []versus, err error) {
 	r, err := b.start(ctx, systemOf("apart"), false)
 	if err != nil {
@@ -180,6 +181,7 @@ func mean(outcomes []outcome, of func(outcome) float64) float64 {
 	return sum / float64(len(outcomes))
 }
 
+// note adds one number of both sides to the results.
 func (d *duel) note(what, unit string, perdure, plain float64) {
 	d.rows = append(d.rows, versus{what, unit, perdure, plain})
 	d.bench.tell("  %s: %.4g %s, plain %.4g: ×%.2g", what, perdure, unit, plain, perdure/plain)

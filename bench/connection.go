@@ -50,6 +50,7 @@ const lineBytes = 64 << 10
 // patience bounds the duration of one run.
 const patience = 5 * time.Minute
 
+// dial connects to a target. The caller closes the connection, which also ends with ctx.
 func dial(ctx context.Context, t target) (*connection, error) {
 	u, err := url.Parse(t.base)
 	if err != nil {

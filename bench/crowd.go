@@ -46,6 +46,8 @@ func crowd(ctx context.Context, s *site, n int) error {
 	return a.leave(ctx)
 }
 
+// newAudience returns n viewers of a run, and before them the viewer that starts it. None is connected.
+// One in a hundred is to stop reading.
 func newAudience(s *site, n int) (*audience, error) {
 	w, err := newWatchers(s.target.base)
 	if err != nil {
@@ -81,6 +83,7 @@ func getEvents(id string, after []byte) []byte {
 	return append(request, "\r\n"...)
 }
 
+// seen notes that a viewer has received its next event at a time, in microseconds.
 func (a *audience) seen(v *viewer, at int64) {
 	i := v.events - 1
 	if i == len(a.times) {
@@ -120,7 +123,7 @@ func (a *audience) window(ctx context.Context, when string, pass func() error) e
 	if err := pass(); err != nil {
 		return err
 	}
-	a.quantiles("lag behind the first viewer, "+when, a.lag)
+	a.quantiles("lag after the first viewer, "+when, a.lag)
 	a.quantiles("added per token, "+when, sample.added)
 	after, err := a.noteFootprint(ctx, "api", when)
 	if err != nil {
@@ -133,6 +136,8 @@ func (a *audience) window(ctx context.Context, when string, pass func() error) e
 	return err
 }
 
+// calm measures the run while all viewers read. Before that, no viewer may be more than three events
+// behind the first one.
 func (a *audience) calm(ctx context.Context) error {
 	for _, v := range a.all {
 		if v.events != a.all[0].events && v.events+3 < a.all[0].events {

@@ -53,6 +53,8 @@ func (r *running) runToEnd(ctx context.Context, agent string, body []byte, see f
 	return readToEnd(events, see)
 }
 
+// readToEnd reads the events of a run, and returns its terminal event. A run that fails, or that has no
+// or another event after the terminal one, is an errRun.
 func readToEnd(events io.Reader, see func(event []byte) error) (end *agui.RunFinished, err error) {
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, eventBytes)
@@ -64,7 +66,7 @@ func readToEnd(events io.Reader, see func(event []byte) error) (end *agui.RunFin
 		case bytes.Contains(event, dialectAGUI.failure):
 			return nil, fmt.Errorf("%w: %s", errRun, event)
 		case end != nil:
-			return nil, fmt.Errorf("%w: goes on behind its end: %s", errRun, event)
+			return nil, fmt.Errorf("%w: an event follows the terminal event: %s", errRun, event)
 		case bytes.Contains(event, dialectAGUI.end):
 			if end, err = finishedOf(event); err != nil {
 				return nil, err
@@ -85,6 +87,7 @@ func readToEnd(events io.Reader, see func(event []byte) error) (end *agui.RunFin
 	return end, nil
 }
 
+// finishedOf decodes a terminal event, which must not be an error.
 func finishedOf(event []byte) (*agui.RunFinished, error) {
 	e, err := agui.Decode(event)
 	if err != nil {

@@ -50,6 +50,7 @@ func (r reading) minus(o reading) span {
 	return span{wall: r.at.Sub(o.at), system: system, others: max(0, r.machine-o.machine-system-bench)}
 }
 
+// read reads the clocks.
 func (g *gauge) read() (r reading, err error) {
 	if r.machine, err = cpuOfMachine(); err != nil {
 		return r, err

@@ -35,6 +35,8 @@ type result interface {
 	save(dir string) error
 }
 
+// run executes the program: in one of the roles, or as the bench, which prints its result to out and
+// stores it.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) == 1 && roles[args[0]] != nil {
 		return roles[args[0]](ctx)

@@ -64,7 +64,6 @@ type measures map[measure]float64
 
 // add adds the numbers of a phase. The phase lasting needs those of the phase paced: the starts and the
 // ends of runs cancel out in the difference of their costs.
-
 func (m measures) add(ph phase, s *sample, used span, hasProcesses bool) {
 	runs, seconds := float64(ph.runs), used.wall.Seconds()
 	switch ph.name {
@@ -97,6 +96,7 @@ func (m measures) add(ph phase, s *sample, used span, hasProcesses bool) {
 	m[othersLoad] = max(m[othersLoad], used.others.Seconds()/seconds)
 }
 
+// millis returns a quantile of times in microseconds, in milliseconds.
 func millis(microseconds []int64, q float64) float64 {
 	return float64(quantile(microseconds, q)) / 1000
 }

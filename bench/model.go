@@ -15,6 +15,7 @@ func serveModel(ctx context.Context) error {
 	return serve(ctx, mux)
 }
 
+// complete answers a request for a chat completion, at the pace that the model's name says.
 func complete(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Model    pace `json:"model"`
@@ -52,6 +53,7 @@ type answer struct {
 	buf    []byte
 }
 
+// speakAtOnce sends all tokens in one write.
 func (a *answer) speakAtOnce() {
 	for i := range a.speech.tokens {
 		a.token(i)
@@ -60,7 +62,8 @@ func (a *answer) speakAtOnce() {
 	_ = a.send() // a disconnected client needs no response
 }
 
-// speakPaced is silent, and then sends each token at its time since the first one: a late token does not delay the next one.
+// speakPaced is silent, and then sends each token at its time since the first one: a late token does
+// not delay the next one.
 func (a *answer) speakPaced(ctx context.Context) {
 	if wait(ctx, a.speech.silence) != nil {
 		return

@@ -80,6 +80,7 @@ func (l *lot) fill(ctx context.Context, n int) error {
 	return nil
 }
 
+// fillPart parks n runs as one of the parts, and records the cost of the first and of the last part.
 func (l *lot) fillPart(ctx context.Context, part, n int) error {
 	cpu, err := l.cpu()
 	if err != nil || n == 0 {
@@ -144,7 +145,7 @@ func (l *lot) resume(ctx context.Context) error {
 		})
 	}
 	err := g.Wait()
-	l.found("runs that went on, at random, and ended well", float64(ended.Load()), "")
+	l.found("random runs that continued, and succeeded", float64(ended.Load()), "")
 	l.found("… within", time.Since(begun).Seconds(), "s")
 	return err
 }

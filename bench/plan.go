@@ -24,6 +24,7 @@ type plan struct {
 	quick     bool
 }
 
+// parsePlan returns the plan of the command line. The error is flag.ErrHelp, or names the flag.
 func parsePlan(args []string, progress io.Writer) (*plan, error) {
 	var p plan
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -56,6 +57,7 @@ func parsePlan(args []string, progress io.Writer) (*plan, error) {
 	return &p, p.setRepetitions()
 }
 
+// setAmounts sets the scales, the pipelines and the phases.
 func (p *plan) setAmounts(scales, pipelines string) (err error) {
 	if p.Scales, err = parseAmounts("scales", scales, scaleAmounts(true), p.quick); err != nil {
 		return err
@@ -73,6 +75,7 @@ func (p *plan) setAmounts(scales, pipelines string) (err error) {
 	return nil
 }
 
+// setSystems sets the systems by their names.
 func (p *plan) setSystems(names string) error {
 	if names != "" {
 		p.Systems = strings.Split(names, ",")

@@ -86,6 +86,7 @@ func profileOf(ctx context.Context, pprof, file string, keep func(another func()
 	return errors.Join(err, <-taken)
 }
 
+// profilePhase profiles a phase, after runs that warm the system up.
 func profilePhase(ctx context.Context, pprof, file string, l *load, ph phase) error {
 	if _, err := l.drive(ctx, ph, max(ph.warmup, ph.concurrency)); err != nil {
 		return err
@@ -119,6 +120,7 @@ func (b *bench) profileSteps(ctx context.Context, r *running) error {
 	})
 }
 
+// download writes the response of a GET request to a file.
 func download(ctx context.Context, url, file string) (err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

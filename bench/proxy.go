@@ -34,6 +34,7 @@ func serveProxy(ctx context.Context) error {
 	return serve(ctx, live.Handler(mux, 30*time.Second))
 }
 
+// proxy serves a run, and returns why it failed.
 func proxy(w http.ResponseWriter, r *http.Request, model llm.Model) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -61,6 +62,7 @@ type proxied struct {
 	sent int
 }
 
+// answer sends the events of a run, except for RUN_ERROR.
 func (p *proxied) answer(ctx context.Context, in *agui.RunAgentInput, model llm.Model, name string) error {
 	if err := p.send(&agui.RunStarted{ThreadID: in.ThreadID, RunID: in.RunID, ProtocolVersion: agui.Version}); err != nil {
 		return err

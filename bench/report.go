@@ -48,6 +48,7 @@ func (r *report) markdown() string {
 	return b.String()
 }
 
+// writeTable writes the measures of all systems as a table.
 func (r *report) writeTable(b *strings.Builder) {
 	results := map[string]measures{}
 	head, rule := "|", "|---|"

@@ -28,7 +28,7 @@ var scales = []scale{
 	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, "apart", small, true},
 	{amount{"streams", "Runs that stream at once", 1000, 100}, streams, "apart", small, true},
 	{amount{"parked", "Parked runs", 10000, 200}, parked, "apart", small, true},
-	{amount{"tenants", "Runs of a tenant that another tenant works with", 1500, 1200}, tenants, "apart", []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}, true},
+	{amount{"tenants", "Runs of a tenant while another tenant makes single runs", 1500, 1200}, tenants, "apart", []string{"PERDURE_AUTH=header", "PERDURE_AUTH_TENANT_HEADER=X-Tenant"}, true},
 }
 
 // small are settings with which few runs fill the cache of workflows, and waiting runs are parked

@@ -53,12 +53,13 @@ func (s *scan) read(r *bufio.Reader) error {
 	}
 }
 
+// line checks a line of the stream that arrived at a time, in microseconds.
 func (s *scan) line(line []byte, at int64) error {
 	if !bytes.HasPrefix(line, []byte("data:")) {
 		return nil // an id, a comment or the blank line between events
 	}
 	if s.ended {
-		return fmt.Errorf("%w: goes on behind its end: %s", errRun, line)
+		return fmt.Errorf("%w: an event follows the terminal event: %s", errRun, line)
 	}
 	s.sample.events++
 	if !bytes.Contains(line, s.dialect.token) {
@@ -83,6 +84,7 @@ func (s *scan) line(line []byte, at int64) error {
 	return nil
 }
 
+// token notes a token by the times at which the model sent it and the client received it.
 func (s *scan) token(sent, at int64) {
 	if sent >= s.since {
 		if s.tokens == 0 {
@@ -106,6 +108,7 @@ func (s *scan) other(line []byte, at int64) error {
 	return nil
 }
 
+// check checks that the stream was complete.
 func (s *scan) check() error {
 	switch {
 	case !s.ended:

@@ -120,6 +120,7 @@ func agentTarget(base string) target {
 	}
 }
 
+// startProxy starts the handler that stores nothing.
 func startProxy(ctx context.Context, e *environment) (*running, error) {
 	p, base, err := spawnRole(ctx, e.dir, "proxy", e.modelEnv(), e.self, "proxy")
 	if err != nil {
@@ -128,6 +129,7 @@ func startProxy(ctx context.Context, e *environment) (*running, error) {
 	return &running{target: agentTarget(base), processes: []*process{p}}, nil
 }
 
+// startDev starts perdure dev, and waits until it is ready.
 func startDev(ctx context.Context, e *environment) (*running, error) {
 	agents, err := e.writeAgents()
 	if err != nil {

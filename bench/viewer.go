@@ -56,6 +56,7 @@ func (v *viewer) take(data []byte, at int64, seen func(*viewer, int64)) error {
 	return nil
 }
 
+// event checks the lines of an event, and adds them to the checksum.
 func (v *viewer) event(text []byte, at int64) error {
 	for line := range bytes.Lines(text) {
 		if bytes.HasSuffix(line, []byte("\r\n")) || line[0] == ':' {
@@ -64,7 +65,7 @@ func (v *viewer) event(text []byte, at int64) error {
 		v.sum = crc32.Update(v.sum, checksums, line)
 		if id, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
 			if bytes.Compare(id, v.last) <= 0 {
-				return fmt.Errorf("%w: id %q comes behind %q", errRun, id, v.last)
+				return fmt.Errorf("%w: id %q follows %q", errRun, id, v.last)
 			}
 			v.last = append(v.last[:0], id...)
 			continue

@@ -30,6 +30,7 @@ type watchers struct {
 // kernel does not read in the viewer's place.
 const narrowBytes = 8 << 10
 
+// newWatchers returns watchers of a system without a viewer. The caller closes it.
 func newWatchers(base string) (*watchers, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -49,6 +50,7 @@ func newWatchers(base string) (*watchers, error) {
 	return w, nil
 }
 
+// close ends all connections.
 func (w *watchers) close() {
 	for fd := range w.reading {
 		_ = unix.Close(fd)
@@ -127,6 +129,7 @@ func (w *watchers) watchFor(ctx context.Context, d time.Duration) error {
 	return w.watch(ctx, func() (bool, error) { return time.Now().After(end), nil })
 }
 
+// read reads what a viewer has received. At the end of its connection, the viewer stops reading.
 func (w *watchers) read(v *viewer) error {
 	n, err := unix.Read(v.fd, w.buffer)
 	switch {

@@ -21,7 +21,8 @@ type AuditFilter struct {
 	Order string
 }
 
-// AuditPage is a page of entries, oldest first unless AuditFilter.Order is newest. It may have no items and a next page.
+// AuditPage is a page of entries, oldest first unless AuditFilter.Order is newest. It may have no
+// items and a next page.
 type AuditPage struct {
 	// Items are the bytes of the entries: the SHA-256 of an item is Previous of the next entry.
 	Items      []json.RawMessage `json:"items"`

@@ -21,8 +21,8 @@ type Config struct {
 	// streams.
 	HTTP *http.Client
 	// RetryWindow is how long the client retries, counted from the first failure, if a server that
-	// it has reached before cannot be reached, or answers 503 or 429 with Retry-After. 0 = defaultRetryWindow, 5 minutes;
-	// negative = no retries.
+	// it has reached before cannot be reached, or answers 503 or 429 with Retry-After. 0 =
+	// defaultRetryWindow, 5 minutes; negative = no retries.
 	RetryWindow time.Duration
 	// IdleTimeout is how long a connection may receive nothing before it counts as lost. The server
 	// sends a heartbeat every 15 s. 0 = defaultIdleTimeout, 45 s.

@@ -2,7 +2,7 @@ package stream
 
 import "github.com/perdure/perdure/agui"
 
-// Acceptance is the judgement of an input: the conversation of its run is the thread's first Keep
+// Acceptance is the judgment of an input: the conversation of its run is the thread's first Keep
 // messages, then Tail. Package snapshot makes it (Snapshot.Accept) and carries it out
 // (Snapshot.Apply). It has the content of new messages only, so its size does not depend on the
 // conversation.

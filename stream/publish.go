@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// This file appends one record to a lane: the fence, the retries during outages, and the judgement
+// This file appends one record to a lane: the fence, the retries during outages, and the judgment
 // of unclear answers. mark.go does the same for two records at once.
 
 // Errors that the callers of this package tell apart.

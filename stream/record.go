@@ -68,8 +68,8 @@ const header = "Perdure"
 
 // Words of the header that follow the number of events.
 const (
-	sharedMark    = "shared"
-	encryptedMark = "encrypted"
+	sharedWord    = "shared"
+	encryptedWord = "encrypted"
 )
 
 // encryptedSizes is what the header of an encrypted record tells about the lines, which readers need
@@ -90,7 +90,7 @@ type stamp struct {
 func (s stamp) encode(events int) string {
 	value := fmt.Sprintf("%s %s %s %d %d", s.kind, orDash(s.step), orDash(s.writer), s.frame, events)
 	if s.shared {
-		value += " " + sharedMark
+		value += " " + sharedWord
 	}
 	return value
 }
@@ -158,7 +158,7 @@ func decodeRecord(l *Log, subject string, seq uint64, now time.Time, value strin
 	if len(fields) < 5 {
 		return nil, fmt.Errorf("stream: record %d: header %q lacks fields of a record", seq, value)
 	}
-	shared, sizes, err := decodeMarks(fields[5:])
+	shared, sizes, err := decodeWords(fields[5:])
 	if err != nil {
 		return nil, fmt.Errorf("stream: record %d: header %q: %w", seq, value, err)
 	}
@@ -186,16 +186,16 @@ func decodeRecord(l *Log, subject string, seq uint64, now time.Time, value strin
 	return r, nil
 }
 
-// decodeMarks decodes the words of the header that follow the number of events; sizes nil = the
+// decodeWords decodes the words of the header that follow the number of events; sizes nil = the
 // record is not encrypted.
-func decodeMarks(words []string) (shared bool, sizes *encryptedSizes, err error) {
-	if len(words) > 0 && words[0] == sharedMark {
+func decodeWords(words []string) (shared bool, sizes *encryptedSizes, err error) {
+	if len(words) > 0 && words[0] == sharedWord {
 		shared, words = true, words[1:]
 	}
 	if len(words) == 0 {
 		return shared, nil, nil
 	}
-	if len(words) != 3 || words[0] != encryptedMark {
+	if len(words) != 3 || words[0] != encryptedWord {
 		return false, nil, errors.New("unknown words")
 	}
 	sizes = new(encryptedSizes)
@@ -366,7 +366,7 @@ func (l *Log) message(ctx context.Context, subject string, s stamp, events [][]b
 	if result != nil {
 		sizes.result = referredSize([][]byte{result})
 	}
-	value := fmt.Sprintf("%s %s %d %d", msg.Header.Get(header), encryptedMark, sizes.events, sizes.result)
+	value := fmt.Sprintf("%s %s %d %d", msg.Header.Get(header), encryptedWord, sizes.events, sizes.result)
 	var err error
 	if msg.Data, err = l.encrypt(ctx, thread, msg.Data, recordPlace(subject, value)); err != nil {
 		return nil, err

@@ -134,9 +134,9 @@ func (b *branches) isOverdue(ctx workflow.Context) bool {
 	return !b.progress.Deadline.IsZero() && !workflow.Now(ctx).Before(b.progress.Deadline)
 }
 
-// start starts a branch in the first free slot, or restarts a suspended one. The branches of the free
-// slots divide what the run has left. interrupts are the
-// decided ones of that one, resumes is its state; both are nil for a branch that begins.
+// start starts a branch in the first free slot, or restarts a suspended one: interrupts are its
+// decided interrupts, resumes is its state. Both are nil for a branch that begins. The branches of
+// the free slots divide what the run has left.
 func (b *branches) start(index int, interrupts *runs.Interrupts, resumes *runs.SuspendedChild) {
 	slot := branchSlot{index, b.free[0], max(b.run.log.Main, b.progress.HighestRecord)}
 	limits := b.children.share(b.run.in.Limits, min(len(b.free), b.progress.Count-index))
@@ -293,8 +293,8 @@ func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 	return false, ending{}
 }
 
-// branchInput returns the input of a branch that is to run in a slot, with its limits. The caller adds where the
-// branch begins: the position of a new one, or the interrupts of a suspended one.
+// branchInput returns the input of a branch that is to run in a slot, with its limits. The caller
+// adds where the branch begins: the position of a new one, or the interrupts of a suspended one.
 func (p pipelineExecutor) branchInput(b *runs.Branches, slot branchSlot, limits runs.Limits) runs.ChildInput {
 	r, path := p.run, p.branchPath(b, slot.index)
 	child := runs.Child{

@@ -74,9 +74,8 @@
 // held.go within a turn, parked.go in thread.parked. continue.go has what one execution hands to
 // the next, or one run to the next in the same execution.
 //
-// run.go and turn.go are the loop of turns, model_call.go the model call of a turn, tool_calls.go its
-// tool calls.
-// pipeline_executor.go and advance.go execute pipelines, branches.go their branches. child.go,
-// children.go and child_interrupt.go are subagents and branches: how they run, and how their
-// interrupts reach the thread. program.go is the API for agents that are Go programs.
+// run.go and turn.go are the loop of turns, model_call.go the model call of a turn, tool_calls.go
+// its tool calls. pipeline_executor.go and advance.go execute pipelines, branches.go their
+// branches. child.go, children.go and child_interrupt.go are subagents and branches: how they run,
+// and how their interrupts reach the thread. program.go is the API for agents that are Go programs.
 package workflows

@@ -22,10 +22,10 @@ type run struct {
 	// in is the input of the run, with the agent, limits and policies of the last handoff. Its
 	// Queue and Progress are nil: their contents are in the thread and in this struct.
 	in runs.Input
-	// execution is the Temporal run ID of the execution that began the AG-UI run, or would have begun
-	// it (runs.Continuation.BegunBy). All records of the run carry it, also those of later executions
-	// and of children: the log fences by it. Other
-	// runs may have the same, because an execution may have several, one after the other.
+	// execution is the Temporal run ID of the execution that began the AG-UI run, or would have
+	// begun it (runs.Continuation.BegunBy). All records of the run carry it, also those of later
+	// executions and of children: the log fences by it. Other runs may have the same, because an
+	// execution may have several, one after the other.
 	execution string
 	turn      int                // number of the current turn, from 1; part of step IDs
 	log       runs.LaneSequences // last sequences of the log that this run knows

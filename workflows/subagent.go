@@ -59,8 +59,8 @@ func (c call) isMade() bool { return c.decision == nil || c.decision.Approves() 
 
 // startSubagent starts the child workflow of the subagent for a call, and returns its workflow ID,
 // which is unique in the run. limits are those of this execution of the subagent, and subagents is
-// how many it may start itself. A suspended subagent continues with its arguments and its turn; cancelled makes it
-// begin as cancelled.
+// how many it may start itself. A suspended subagent continues with its arguments and its turn;
+// cancelled makes it begin as cancelled.
 func (r *run) startSubagent(ctx workflow.Context, c call, request runs.ToolCall, limits runs.Limits, subagents int, cancelled bool) (id string, child workflow.ChildWorkflowFuture) {
 	to := *c.subagent
 	info := workflow.GetInfo(ctx)

@@ -179,8 +179,8 @@ func (t *thread) openInterruptPolicy(in runs.SubmitRequest) runs.OpenPolicy {
 
 // leavesNothingToCarry reports whether an offer leaves nothing to carry on: it answers or abandons
 // all interrupts, which are client tool calls without any result so far whose results do not change
-// the state, and no run is queued. Then
-// the execution closes, and the API starts the run in a new one.
+// the state, and no run is queued. Then the execution closes, and the API starts the run in a new
+// one.
 func (t *thread) leavesNothingToCarry(in runs.SubmitRequest) bool {
 	carried := func(item runs.Interrupt) bool { return !item.Client || item.Decision != nil || item.ChangesState }
 	return in.Offer != nil && t.successor == nil && len(t.queue) == 0 && t.openInterruptPolicy(in) == runs.OpenAbandon && !slices.ContainsFunc(t.interruptsAfterEnd().Items, carried)

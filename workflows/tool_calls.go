@@ -94,9 +94,8 @@ func freeCalls(a runs.ModelAnswer) []call {
 
 // callTools runs calls of the message of interrupts, as parts of a step, and blocks until all that
 // started have ended. It adds the interrupts of suspended subagents and the questions of tools to
-// interrupts. The ending is zero,
-// unless the run or step ends: with a failure, a cancel, a passed deadline, or because a payload
-// has no room for the interrupts.
+// interrupts. The ending is zero, unless the run or step ends: with a failure, a cancel, a passed
+// deadline, or because a payload has no room for the interrupts.
 func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, interrupts *runs.Interrupts) ending {
 	subagentsPerChild, ok := r.shareSubagents(calls)
 	if !ok {

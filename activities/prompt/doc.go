@@ -11,5 +11,5 @@
 //   - estimate.go estimates tokens
 //   - content.go converts content parts in both directions, reasoning.go the reasoning that a
 //     provider wants back
-//   - dropped.go finds content parts that a provider cannot take, before the call
+//   - dropped_part.go finds content parts that a provider cannot take, before the call
 package prompt

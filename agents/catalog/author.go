@@ -13,9 +13,10 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Authors returns the principals who have published a revision of an agent that belongs to a tenant,
-// each once, in the order of their first publication, or who has written a draft; a nil one is an
-// anonymous caller. Without either the error is ErrUnknownRevision. It reads the bucket, and does not require Watch.
+// Authors returns the principals who have published a revision of an agent that belongs to a
+// tenant, each once, in the order of their first publication, or who has written a draft; a nil one
+// is an anonymous caller. Without either the error is ErrUnknownRevision. It reads the bucket, and
+// does not require Watch.
 func (c *Catalog) Authors(ctx context.Context, tenant string, agent stream.AgentRevision) ([]*auth.Principal, error) {
 	all, err := c.storedPublications(ctx, addressOf(tenant, agent.Agent))
 	if err != nil {

@@ -45,10 +45,10 @@ func (c *Catalog) Publish(ctx context.Context, d *agents.Definition, force bool)
 
 // Put makes a definition the current one of an agent of a tenant ("" = of the platform), as a
 // publication of a caller, and returns its revision. by nil = an anonymous caller. note is what the
-// caller says about the change; "" = nothing. It calls expected
-// with the current revision ("" = none), and fails with ErrMismatch if expected returns false. No
-// other publication of the agent happens between that call and this publication. To put the current
-// definition again changes nothing. A new agent of a tenant with a name of the platform is ErrTaken.
+// caller says about the change; "" = nothing. It calls expected with the current revision ("" =
+// none), and fails with ErrMismatch if expected returns false. No other publication of the agent
+// happens between that call and this publication. To put the current definition again changes
+// nothing. A new agent of a tenant with a name of the platform is ErrTaken.
 func (c *Catalog) Put(
 	ctx context.Context, tenant string, d *agents.Definition, by *auth.Principal, note string, expected func(current string) bool,
 ) (revision string, err error) {

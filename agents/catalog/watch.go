@@ -90,8 +90,9 @@ func (c *Catalog) applyChange(ctx context.Context, change jetstream.KeyValueEntr
 	}
 }
 
-// load returns the definition of a publication; nil if it cannot be decoded, because a newer version of Perdure wrote
-// it. While the bucket is unavailable it tries again, because the watch delivers each change once.
+// load returns the definition of a publication; nil if it cannot be decoded, because a newer
+// version of Perdure wrote it. While the bucket is unavailable it tries again, because the watch
+// delivers each change once.
 func (c *Catalog) load(ctx context.Context, name string, p Publication) *agents.Definition {
 	d, err := c.Revision(ctx, p.Tenant, name, p.Revision)
 	for errors.Is(err, stream.ErrUnavailable) && pause(ctx) == nil {

@@ -20,7 +20,7 @@ const (
 )
 
 // Advance returns the next action after an event. It is pure: it changes none of its arguments, and
-// equal arguments give equal moves. The error is an [ErrPosition], or one of env.Recall. A failure
+// equal arguments give equal results. The error is an [ErrPosition], or one of env.Recall. A failure
 // of a step is no error: the tree handles it.
 func Advance(d *agents.Definition, position TreePosition, event Event, env Env) (Advanced, error) {
 	in := &interpreter{definition: d, position: position.clone(), env: env, transitionsLeft: maxTransitions}
@@ -53,7 +53,7 @@ func (pos TreePosition) clone() TreePosition {
 // used once, by one goroutine.
 type interpreter struct {
 	definition      *agents.Definition // the tree; read only
-	position        TreePosition       // a copy, which becomes that of the Move
+	position        TreePosition       // a copy, which becomes that of the Advanced
 	env             Env                // State has the changes so far
 	variableCache   map[string]any     // cached variables of expressions; nil = compute them again
 	event           Event              // the event of this call
@@ -62,7 +62,7 @@ type interpreter struct {
 	changes         []Change           // for clients, in order
 	transition      transition         // of the innermost step, next
 	failure         Failure            // of the innermost step, if it fails
-	transitionsLeft int                // transitions until exhausted
+	transitionsLeft int                // transitions until failExhausted
 	action          *Action            // set = it is the result
 	err             error              // the first defect; Advance returns it
 }

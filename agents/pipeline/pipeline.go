@@ -51,7 +51,7 @@ type BranchRef struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Into returns the Branch of a position for a branch of the action at c.
+// Into returns the Branch of a position for a branch of the action at a path.
 func (pos TreePosition) Into(path string, index int) []BranchRef {
 	ref := BranchRef{Path: path, Index: index}
 	ref.Round, ref.Failure = pos.roundAndFailure()

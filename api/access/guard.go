@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Guard decides what callers may do with threads and schedules. All fields but Threads are required, and owned by the Server. It has no state of
-// its own, and is safe for concurrent use.
+// Guard decides what callers may do with threads and schedules. All fields but Threads are
+// required, and owned by the Server. It has no state of its own, and is safe for concurrent use.
 type Guard struct {
 	Policies *policy.Engine
 	Log      *stream.Log

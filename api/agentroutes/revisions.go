@@ -184,8 +184,8 @@ func (r *Routes) draft(ctx context.Context, tenant, agent, revision string, publ
 	return d, published[len(published)-1].Revision, err
 }
 
-// diff returns the unified diff of two definitions of an agent of a tenant as YAML files; from nil = an empty file. It is
-// empty if they are equal.
+// diff returns the unified diff of two definitions of an agent of a tenant as YAML files; from nil
+// = an empty file. It is empty if they are equal.
 func diff(tenant string, from, to *agents.Definition) (string, error) {
 	var before []byte
 	name := "/dev/null"

@@ -19,9 +19,9 @@ import (
 )
 
 // listEntries serves GET /v1/audit: the entries of the caller's tenant, or with platform=true those
-// of the platform, oldest first unless order=newest. The items are the stored bytes, so that a client can verify the
-// chain. A page without items may have a next one, because a page reads at most store.MaxScanned
-// entries. Errors: 400 invalid_input, 400 invalid_cursor, 403.
+// of the platform, oldest first unless order=newest. The items are the stored bytes, so that a
+// client can verify the chain. A page without items may have a next one, because a page reads at
+// most store.MaxScanned entries. Errors: 400 invalid_input, 400 invalid_cursor, 403.
 func (r *Routes) listEntries(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()

@@ -72,8 +72,8 @@ func (r *Routes) listSuperseded(c *gin.Context) error {
 	return request.WriteJSON(c, http.StatusOK, page)
 }
 
-// forkBefore returns the run, or the step of one, that ended with the conversation as it was before the i-th run began;
-// nil = there is none. Before the first run of a fork it is the origin.
+// forkBefore returns the run, or the step of one, that ended with the conversation as it was before
+// the i-th run began; nil = there is none. Before the first run of a fork it is the origin.
 func forkBefore(thread stream.Thread, snap *snapshot.Snapshot, i int) *origin {
 	if i == 0 {
 		if snap.Origin == nil {

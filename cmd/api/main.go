@@ -100,12 +100,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	if err != nil {
 		return false, err
 	}
-
+	defer authenticator.Close()
 	policies, err := cfg.Policies.Load()
 	if err != nil {
 		return false, err
 	}
-	defer authenticator.Close()
 	principals, err := cfg.OpenPrincipals(logger)
 	if err != nil {
 		return false, err

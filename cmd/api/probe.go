@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// probe checks whether the API with this address, with or without TLS, is ready, by GET /readyz. It is the health check of container images that have no HTTP client.
+// probe checks whether the API with this address, with or without TLS, is ready, by GET /readyz. It
+// is the health check of container images that have no HTTP client.
 func probe(ctx context.Context, addr string, withTLS bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -109,7 +109,7 @@ func (p *devProcess) close() error {
 // addresses in use, are reported before the embedded servers start, which takes a second or more.
 func (p *devProcess) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		p.startTelemetry, p.listen, p.listenUI, p.openSigner, p.loadDefinitions, p.startServers, p.storeKey, p.connect, p.startUI, p.startNodes,
+		p.startTelemetry, p.listen, p.openRules, p.serveProfiles, p.listenUI, p.openSigner, p.loadDefinitions, p.startServers, p.storeKey, p.connect, p.startUI, p.startNodes,
 		p.writeAddresses,
 	} {
 		if err := step(ctx); err != nil {
@@ -171,7 +171,7 @@ func (p *devProcess) loadDefinitions(context.Context) (err error) {
 	return nil
 }
 
-// listen opens the listener of the API, and that of the profiles if the options name one.
+// listen opens the listener of the API.
 func (p *devProcess) listen(ctx context.Context) (err error) {
 	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", p.options.addr); err != nil {
 		return fmt.Errorf("--addr: %w", err)
@@ -180,6 +180,12 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 		_ = p.listener.Close() // the API has closed it, if that has started
 		return nil
 	})
+	return nil
+}
+
+// openRules opens what decides about the callers of the API and about their threads: policies,
+// authentication, configured principals, quotas and times to live.
+func (p *devProcess) openRules(ctx context.Context) (err error) {
 	if p.policies, err = p.config.Policies.Load(); err != nil {
 		return err
 	}
@@ -211,6 +217,11 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 		p.retention.Close()
 		return nil
 	})
+	return nil
+}
+
+// serveProfiles serves CPU profiles, if the options name an address for them.
+func (p *devProcess) serveProfiles(ctx context.Context) error {
 	if p.options.pprof == "" {
 		return nil
 	}
@@ -267,10 +278,10 @@ func (p *devProcess) connect(context.Context) (err error) {
 	return nil
 }
 
-// startNodes starts the worker and the API concurrently. It also fails the activities that the
-// previous process of the data directory has left running, so that Temporal retries them at once:
-// that process is dead, because this process has the lock of the directory. close stops both nodes,
-// also if only one of them has started.
+// startNodes starts the worker and the API concurrently. It also fails the tasks that the previous
+// process of the data directory has left under way, so that Temporal repeats them at once: that
+// process is dead, because this process has the lock of the directory. close stops both nodes, also
+// if only one of them has started.
 func (p *devProcess) startNodes(ctx context.Context) error {
 	log, err := connect.OpenLog(ctx, p.config, p.nats)
 	if err != nil {

@@ -55,9 +55,8 @@ func pasteHere(tab *kit.Tab, text string) {
 }
 
 // TestAgents: a user finds an agent, changes its definition with the help of marks at mistakes, and
-// keeps the changed text after a reload and after a publication of another user. The publication has
-// a note.
-// Revisions are compared side by side, and an old one is restored.
+// keeps the changed text after a reload and after a publication of another user. The publication
+// has a note. Revisions are compared side by side, and an old one is restored.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	first := publish(t, "console-writer", writerAgent)

@@ -16,10 +16,11 @@ type guide struct {
 	shop *kit.Bookshop
 }
 
-// TestConsoleGuide: a user asks for a refund in the chat. The server is killed while the agent waits, and
-// the page continues. The user finds the approval in the inbox and approves it with the keyboard, reads the answer,
-// and then why: the timeline and the events of the run, the graph of a pipeline, and the definition
-// of an agent. With -screenshots, the walk makes the pictures of docs/guides/console.md.
+// TestConsoleGuide: a user asks for a refund in the chat. The server is killed while the agent
+// waits, and the page continues. The user finds the approval in the inbox and approves it with the
+// keyboard, reads the answer, and then why: the timeline and the events of the run, the graph of a
+// pipeline, and the definition of an agent. With -screenshots, the walk makes the pictures of
+// docs/guides/console.md.
 func TestConsoleGuide(t *testing.T) {
 	t.Parallel()
 	kit.NeedBrowser(t)

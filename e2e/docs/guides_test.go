@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestGuideCommands(t *testing.T) {
 	for _, page := range []string{
 		"concepts/runs", "concepts/streams", "guides/approvals", "guides/deploying", "guides/inbox", "guides/notifications", "guides/questions",
 		"guides/schedules", "guides/testing", "guides/authentication", "guides/observability", "guides/client-tools", "guides/pipelines",
-		"guides/retention", "guides/troubleshooting",
+		"guides/retention", "guides/troubleshooting", "guides/audit", "guides/authorization", "guides/budgets", "guides/run-trace", "guides/state",
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
@@ -53,10 +54,27 @@ func TestGuideCommands(t *testing.T) {
 			if len(blocks) == 0 {
 				t.Fatal("shell blocks of the page: got none, want some")
 			}
+			if slices.Contains(threadPages, page) {
+				g.runThread()
+			}
 			for _, block := range blocks {
 				g.runBlock(page, block[1], block[2], block[3])
 			}
 		})
+	}
+}
+
+// threadPages are the pages whose commands are about the thread thread-1 and its run run-1.
+var threadPages = []string{"guides/audit", "guides/authorization", "guides/run-trace"}
+
+// runThread runs run-1 of thread-1 to its end.
+func (g *guide) runThread() {
+	g.t.Helper()
+	in := kit.NewInput(kit.Marked("Good morning."))
+	in.ThreadID, in.RunID = "thread-1", "run-1"
+	events := g.at.PostAgent(g.t, "/v1/agents/support/runs", in)
+	if last := events[len(events)-1]; kit.Outcome(last) != "success" {
+		g.t.Fatalf("end of the run = %s, want a success", last.Data)
 	}
 }
 

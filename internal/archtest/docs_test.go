@@ -131,3 +131,27 @@ func TestPicturesOfGuides(t *testing.T) {
 		}
 	}
 }
+
+// TestArchitectureNamesEveryPackage: the tables of the architecture page have every package, by the
+// last part of its path, except for packages of examples and of tests.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/internals/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, found := strings.Cut(string(page), "## Where the code lives")
+	if !found {
+		t.Fatal("the page has no section Where the code lives")
+	}
+	isElsewhere := regexp.MustCompile(`^(examples|e2e)/|/internal/`)
+	for path, p := range load(t) {
+		directory, isPart := strings.CutPrefix(path, module+"/")
+		if !p.own() || !isPart || testKit(path) || isElsewhere.MatchString(directory) {
+			continue
+		}
+		if name := filepath.Base(directory); !regexp.MustCompile("[`/]" + name + "/?`").MatchString(tables) {
+			t.Errorf("Where the code lives in docs/internals/architecture.md does not have %s", directory)
+		}
+	}
+}

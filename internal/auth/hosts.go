@@ -51,7 +51,7 @@ type HostCheck struct {
 func (c *HostCheck) Authenticate(r *http.Request) (Identity, error) {
 	if !c.Hosts.Allow(r.Host) {
 		return Identity{}, &UntrustedError{
-			Detail: fmt.Sprintf("the API does not answer requests to the host %.80q: PERDURE_HOSTS lists the hosts that it answers, beside localhost", r.Host),
+			Detail: fmt.Sprintf("the API does not answer requests to the host %.80q: PERDURE_HOSTS lists the hosts that it answers, besides localhost", r.Host),
 			Reason: fmt.Sprintf("the host %.80q is not allowed", r.Host),
 		}
 	}

@@ -68,8 +68,8 @@ prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 	return cmd
 }
 
-// run sends the message (text nil = none) and shows the run. While a run ends with interrupts and they are decided,
-// it shows the run that continues. The error has the exit code of the last run.
+// run sends the message (text nil = none) and shows the run. While a run ends with interrupts and
+// they are decided, it shows the run that continues. The error has the exit code of the last run.
 func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runOptions) error {
 	input, err := o.input(text)
 	if err != nil {
@@ -130,8 +130,8 @@ func messageID(thread, run string) string {
 	return "msg-" + hex.EncodeToString(sum[:12])
 }
 
-// input returns the input of the run with a text (nil = no new message), and with new IDs for a thread and a run that the flags do not
-// name.
+// input returns the input of the run with a text (nil = no new message), and with new IDs for a
+// thread and a run that the flags do not name.
 func (o runOptions) input(text *string) (*agui.RunAgentInput, error) {
 	if !slices.Contains([]string{"reject", "enqueue", "interrupt"}, o.onBusy) {
 		return nil, usage(fmt.Errorf("--on-busy must be reject, enqueue or interrupt, not %q", o.onBusy))

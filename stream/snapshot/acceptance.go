@@ -246,8 +246,8 @@ func (s *Snapshot) CanSteer(a stream.Acceptance) bool {
 	return added || !a.Cut
 }
 
-// Apply returns the conversation that an acceptance describes, without changing r. If all entries
-// are kept the result shares their array, so r.Entries must be clipped.
+// Apply returns the conversation that an acceptance describes, without changing s. If all entries
+// are kept the result shares their array, so s.Entries must be clipped.
 func (s *Snapshot) Apply(a stream.Acceptance) []Entry {
 	entries := s.Entries
 	keep := min(a.Keep, len(entries))

@@ -28,7 +28,8 @@ func (s *Snapshot) AgentState() json.RawMessage {
 }
 
 // afterInput returns the state that agents have written after an input, or another writer than an
-// agent, has replaced the state before by the state after. byAgents is that before the input; nil = it equals before.
+// agent, has replaced the state before by the state after. byAgents is that before the input; nil =
+// it equals before.
 func afterInput(byAgents, before, after json.RawMessage) json.RawMessage {
 	if byAgents == nil {
 		byAgents = before

@@ -20,9 +20,9 @@ type RunNote struct {
 	// Continues is the run that this one continues, without an input of its own; "" = none.
 	Continues string    `json:"continues,omitempty"`
 	Began     time.Time `json:"began"`
-	// Ended is zero while the run goes on.
+	// Ended is zero while the run continues.
 	Ended time.Time `json:"ended,omitzero"`
-	// Outcome is success, interrupt, cancelled or, with a code, error; empty while the run goes on.
+	// Outcome is success, interrupt, cancelled or, with a code, error; empty while the run continues.
 	Outcome string `json:"outcome,omitempty"`
 	Code    string `json:"code,omitempty"`
 	// Superseded tells which messages the run's input took out of the conversation; nil = none.

@@ -48,8 +48,8 @@ func decidedKey(tenant string, e *Event) string {
 	return decidedPrefix + stream.KeyToken(tenant) + "." + sortKeyOf(e.At, e.Approval.ID)
 }
 
-// Archive adds the interrupt that e has resolved to the archive, until Archived has passed since e.
-// Repeating it changes nothing.
+// Archive adds the interrupt that e has resolved to the archive, until ArchiveTTL has passed since
+// e. Repeating it changes nothing.
 func (s *Store) Archive(ctx context.Context, tenant string, e *Event) error {
 	ttl := time.Until(e.At.Add(ArchiveTTL)).Truncate(time.Second)
 	if ttl <= 0 {

@@ -133,9 +133,8 @@ func splitKey(key string) (tenant, sortKey string, ok bool) {
 	return strings.Cut(strings.TrimPrefix(key, pendingPrefix), ".")
 }
 
-// decodeEntry returns the item of an entry; nil = the key or its thread was deleted, or its value is
-// invalid. It
-// copies what it keeps: the entry's memory is a whole message.
+// decodeEntry returns the item of an entry; nil = the key or its thread was deleted, or its value
+// is invalid. It copies what it keeps: the entry's memory is a whole message.
 func (idx *Index) decodeEntry(ctx context.Context, entry jetstream.KeyValueEntry, sortKey string) *openInterrupt {
 	if entry.Operation() != jetstream.KeyValuePut {
 		return nil

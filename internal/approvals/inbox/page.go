@@ -22,7 +22,8 @@ type Page struct {
 
 // List returns up to limit open interrupts of a tenant that f selects, after a page's cursor; "" =
 // from the beginning. The list may change between pages: an interrupt that is open during the whole
-// iteration is in exactly one page. f.Reader may take its time: List calls it without a lock. Errors: stream.ErrInvalidCursor.
+// iteration is in exactly one page. f.Reader may take its time: List calls it without a lock.
+// Errors: stream.ErrInvalidCursor.
 func (idx *Index) List(tenant string, f Filter, after string, limit int) (Page, error) {
 	afterKey, err := parsePageCursor(after)
 	if err != nil {

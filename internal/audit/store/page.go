@@ -41,7 +41,8 @@ type Page struct {
 	// Entries are the stored bytes of the selected entries.
 	Entries []json.RawMessage
 	// Next is the value of Filter.After (oldest first) or Filter.Before (newest first) for the next
-	// page; 0 = there are no further entries now. A page may have no entries and a next page, because it has read MaxScanned entries.
+	// page; 0 = there are no further entries now. A page may have no entries and a next page,
+	// because it has read MaxScanned entries.
 	Next uint64
 }
 

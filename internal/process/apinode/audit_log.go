@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// auditLog is the audit log of a node. openAudit opens it; the caller closes the writer, when no request is active.
+// auditLog is the audit log of a node. openAudit opens it; the caller closes the writer, when no
+// request is active.
 type auditLog struct {
 	auditroutes.Audit
 

@@ -334,7 +334,7 @@ type environment map[string]string
 func parseEnviron(environ []string) environment {
 	env := make(environment, len(environ))
 	for _, pair := range environ {
-		if name, value, locked := strings.Cut(pair, "="); locked && value != "" {
+		if name, value, ok := strings.Cut(pair, "="); ok && value != "" {
 			env[name] = value
 		}
 	}

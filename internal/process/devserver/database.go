@@ -54,7 +54,7 @@ func uriPath(path string) string {
 }
 
 // prepare makes the file ready for the server: schema, namespace and search attributes. It returns
-// the activity attempts that were running when the file was last used.
+// the tasks that were under way when the last server of the file ended.
 func (d *database) prepare(ctx context.Context, namespace string) ([]Orphan, error) {
 	if err := d.restrict(); err != nil {
 		return nil, fmt.Errorf("temporal.db: %w", err)

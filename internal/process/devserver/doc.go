@@ -19,8 +19,8 @@
 //     and single-node use, never for a network.
 //   - Data that either server has acknowledged survives kill -9. A loss of power may take the last
 //     100 ms of the log and the last transactions of the database.
-//   - One process owns the directory. So every activity that the database has as running at start
-//     ran in a process that is dead, see [FailOrphans].
+//   - One process owns the directory. So every activity and workflow task that the database has as
+//     started ran in a process that is dead, see [FailOrphans].
 //   - The import is heavy: some 200 modules, and minutes for the first build. Only the program with
 //     the embedded servers and end-to-end tests may import this package.
 package devserver

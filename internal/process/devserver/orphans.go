@@ -71,13 +71,21 @@ func FailOrphans(ctx context.Context, c client.Client, orphans []Orphan) (n int,
 			case err == nil:
 				failed.Add(1)
 			case !isNotFound(err):
-				errs[i] = fmt.Errorf("fail activity %q of workflow %s: %w", o.ActivityID, o.WorkflowID, err)
+				errs[i] = fmt.Errorf("fail %s of workflow %s: %w", o.task(), o.WorkflowID, err)
 			}
 			return nil
 		})
 	}
 	_ = g.Wait()
 	return int(failed.Load()), errors.Join(errs...)
+}
+
+// task returns what kind of task the orphan is, for errors.
+func (o Orphan) task() string {
+	if o.ActivityID == "" {
+		return "the workflow task"
+	}
+	return fmt.Sprintf("activity %q", o.ActivityID)
 }
 
 // workerEnded is the message of the failures.
@@ -113,8 +121,8 @@ func (o Orphan) fail(ctx context.Context, s workflowservice.WorkflowServiceClien
 
 // isNotFound reports whether Temporal does not know the attempt: it has ended.
 func isNotFound(err error) bool {
-	_, locked := errors.AsType[*serviceerror.NotFound](err)
-	return locked
+	_, notFound := errors.AsType[*serviceerror.NotFound](err)
+	return notFound
 }
 
 // readOrphans reads the tables of pending activities and of executions. Temporal writes them in the

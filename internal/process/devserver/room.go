@@ -77,7 +77,7 @@ func hasRoom(dir string) bool {
 // (ENOSPC).
 func reportsFullDisk(v []any) bool {
 	for _, arg := range v {
-		if err, locked := arg.(error); locked && errors.Is(err, syscall.ENOSPC) {
+		if err, ok := arg.(error); ok && errors.Is(err, syscall.ENOSPC) {
 			return true
 		}
 	}

@@ -106,8 +106,8 @@ func (s *Server) ConnectNATS(opts ...nats.Option) (*nats.Conn, error) {
 	return s.nats.connect(opts...)
 }
 
-// Orphans returns the activity attempts that were running when the directory's last owner ended.
-// The list was read before this server started. It is empty after a clean stop of all workers.
+// Orphans returns the tasks that were under way when the directory's last owner ended. The list was
+// read before this server started. It is empty after a clean stop of all workers.
 func (s *Server) Orphans() []Orphan { return s.temporal.orphans }
 
 // Stop stops both servers, waits for them, and unlocks the directory. The caller first stops

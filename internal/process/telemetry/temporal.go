@@ -62,8 +62,8 @@ func (t *temporalTracer) UnmarshalSpan(m map[string]string) (interceptor.TracerS
 
 // MarshalSpan implements [interceptor.Tracer].
 func (t *temporalTracer) MarshalSpan(span interceptor.TracerSpan) (map[string]string, error) {
-	s, locked := span.(*temporalSpan)
-	if !locked {
+	s, ok := span.(*temporalSpan)
+	if !ok {
 		return nil, fmt.Errorf("telemetry: span of type %T", span)
 	}
 	carrier := propagation.MapCarrier{}
@@ -83,8 +83,8 @@ func (t *temporalTracer) SpanFromContext(ctx context.Context) interceptor.Tracer
 
 // ContextWithSpan implements [interceptor.Tracer].
 func (t *temporalTracer) ContextWithSpan(ctx context.Context, span interceptor.TracerSpan) context.Context {
-	s, locked := span.(*temporalSpan)
-	if !locked {
+	s, ok := span.(*temporalSpan)
+	if !ok {
 		return ctx
 	}
 	return trace.ContextWithSpan(ctx, s.Span)
@@ -146,8 +146,8 @@ func durableKey(o *interceptor.TracerStartSpanOptions) string {
 
 // GetLogger implements [interceptor.Tracer]: it adds the IDs of trace and span to a logger.
 func (t *temporalTracer) GetLogger(logger log.Logger, ref interceptor.TracerSpanRef) log.Logger {
-	s, locked := ref.(*temporalSpan)
-	if !locked {
+	s, ok := ref.(*temporalSpan)
+	if !ok {
 		return logger
 	}
 	return log.With(logger, keyTraceID, s.SpanContext().TraceID().String(), keySpanID, s.SpanContext().SpanID().String())
@@ -177,7 +177,7 @@ var _ sdktrace.IDGenerator = spanIDs{}
 
 // NewIDs implements [sdktrace.IDGenerator].
 func (spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID) {
-	if key, locked := ctx.Value(durableKeyKey{}).(string); locked {
+	if key, ok := ctx.Value(durableKeyKey{}).(string); ok {
 		sum := sha256.Sum256([]byte("trace " + key))
 		copy(id[:], sum[:])
 	}
@@ -191,7 +191,7 @@ func (spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID)
 
 // NewSpanID implements [sdktrace.IDGenerator].
 func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
-	if key, locked := ctx.Value(durableKeyKey{}).(string); locked {
+	if key, ok := ctx.Value(durableKeyKey{}).(string); ok {
 		sum := sha256.Sum256([]byte("span " + key))
 		copy(id[:], sum[:])
 	}
@@ -237,7 +237,7 @@ type runTrace struct {
 func (r *runTrace) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	header := interceptor.WorkflowHeader(ctx)
 	if len(in.Args) > 0 && header != nil && workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
-		if input, locked := in.Args[0].(tracedInput); locked && input.TraceParent() != "" {
+		if input, ok := in.Args[0].(tracedInput); ok && input.TraceParent() != "" {
 			payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": input.TraceParent()})
 			if err == nil { // on an error, the earlier run's trace stays
 				header[traceHeader] = payload
@@ -321,7 +321,7 @@ func withRunSpan(ctx workflow.Context) workflow.Context {
 // evicts does not return here: its coroutine is ended.
 func (w *workflowEnd) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	out, err := w.Next.ExecuteWorkflow(ctx, in)
-	if span, locked := ctx.Value(temporalSpanKey{}).(*temporalSpan); locked {
+	if span, ok := ctx.Value(temporalSpanKey{}).(*temporalSpan); ok {
 		span.unreported = false
 	}
 	return out, err
@@ -329,7 +329,7 @@ func (w *workflowEnd) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Exec
 
 // ExecuteUpdate drops the span of an update that a replay repeats.
 func (w *workflowEnd) ExecuteUpdate(ctx workflow.Context, in *interceptor.UpdateInput) (any, error) {
-	if span, locked := ctx.Value(temporalSpanKey{}).(*temporalSpan); locked && workflow.IsReplaying(ctx) {
+	if span, ok := ctx.Value(temporalSpanKey{}).(*temporalSpan); ok && workflow.IsReplaying(ctx) {
 		span.unreported = true
 	}
 	return w.Next.ExecuteUpdate(ctx, in)

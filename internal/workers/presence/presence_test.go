@@ -31,14 +31,15 @@ type failed struct {
 	token  []byte
 }
 
-// start notes the presence of a worker.
+// start starts the presence of a worker. fails receives the tasks that it fails; the sweep fails one
+// with the token swept.
 func start(t *testing.T, l *stream.Log, worker string, fails chan<- failed) *presence.Presence {
 	t.Helper()
 	p, err := presence.Start(t.Context(), l, worker, presence.NewTasks(), presence.Temporal{Fail: func(_ context.Context, worker string, task presence.Task) error {
 		fails <- failed{worker, task.Token}
 		return nil
 	}, Sweep: func(_ context.Context, worker string) (int, error) {
-		fails <- failed{worker, []byte("unnoted")}
+		fails <- failed{worker, []byte("swept")}
 		return 1, nil
 	}}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -73,16 +74,16 @@ func TestDeadWorkersAttemptsAreFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
-	if _, err := victim.Begin(t.Context(), []byte("last")); err != nil { // its note contains the end
+	if _, err := victim.Begin(t.Context(), []byte("last")); err != nil { // its record has no ended attempt
 		t.Fatal(err)
 	}
 	victimLog.Conn().Close()
 
 	seen := map[string]bool{}
-	for len(seen) < 3 { // attempts without a note are looked up as well
+	for len(seen) < 3 { // the sweep finds attempts without a record
 		select {
 		case f := <-fails:
-			if f.worker != "7@victim.example:a b" || !slices.Contains([]string{"token", "last", "unnoted"}, string(f.token)) {
+			if f.worker != "7@victim.example:a b" || !slices.Contains([]string{"token", "last", "swept"}, string(f.token)) {
 				t.Fatalf("failed activity = %s of %s, want one of the victim's three", f.token, f.worker)
 			}
 			seen[string(f.token)] = true

@@ -13,11 +13,11 @@ import styles from "./decision.module.css";
 /** Properties of a Decision. Give it the ID of the approval as its key. */
 export interface DecisionProps {
   approval: Decidable;
-  /** Whether the approval still waits. The result of an own decision stays shown afterward. Default true. */
+  /** Whether the approval is open. The result of the caller's own decision stays afterward. Default true. */
   isOpen?: boolean;
-  /** Whether the caller may decide. The result of their own vote stays shown in any case. Default true. */
+  /** Whether the caller may decide. The result of the caller's own vote stays in any case. Default true. */
   canDecide?: boolean;
-  /** Whether the page shows the recorded decision, so that this need not tell the result of an own one. */
+  /** Whether the page shows the recorded decision. Then this component does not show the result of the caller's own one. */
   isRecordShown?: boolean;
   /** Sends the decision. */
   decide: (decision: DecisionValue) => Promise<Accepted>;

@@ -22,8 +22,8 @@ export interface ChoicesProps {
 
 const noShortcuts: [] = [];
 
-// How long an approval must have been there before a key approves it, in milliseconds: a key that was meant for what was there
-// before must not.
+// How long an approval must be shown before a key approves it, in milliseconds. An earlier key may have been meant for the
+// approval that was shown before it.
 const settlingTime = 600;
 
 /** The buttons that decide an approval, and their keys. */

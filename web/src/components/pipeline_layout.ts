@@ -39,7 +39,7 @@ export interface PipelineLayout {
   height: number;
 }
 
-/** What the layout depends on beside the steps. */
+/** What the layout depends on besides the steps. */
 export interface LayoutOptions {
   /** Absent: the graph of a definition, without a run. */
   states?: PipelineStates | undefined;
@@ -65,7 +65,7 @@ export function layoutPipeline(steps: readonly PipelineStep[], options: LayoutOp
   return new Layout(options).sequence(steps, undefined, 0);
 }
 
-/** Returns what stands above a case of a route: its condition, if the caller may read it. */
+/** Returns the label of a case of a route: its condition, if the caller may read it. */
 export function caseTitle({ cases = [] }: PipelineStep, index: number): string {
   const hasConditions = cases.some(({ when }) => when !== undefined);
   return cases[index]?.when ?? (hasConditions ? "otherwise" : `case ${index + 1}`);

@@ -102,7 +102,7 @@ export class PipelineStates {
     return [...found].map(([number, spans]) => ({ number, scope: spans, span: spans.at(-1)!, status: this.statusOf(spans.at(-1)!) })).sort((a, b) => a.number - b.number);
   }
 
-  /** Returns in which round a loop is: how often its inner step has begun that has begun most often. */
+  /** Returns in which round a loop is: the largest number of times that one of its inner steps has begun. */
   round(inner: readonly PipelineStep[], { scope }: StepState): number {
     return scope.length === 0 ? 0 : Math.max(0, ...inner.map(({ name = "" }) => this.state(name, scope).times));
   }

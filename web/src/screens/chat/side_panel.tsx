@@ -10,7 +10,7 @@ import styles from "./side_panel.module.css";
 import { StatePanel } from "./state_panel";
 import { SubagentsPanel } from "./subagents_panel";
 
-/** What the panel beside the conversation shows. */
+/** What the side panel of the conversation shows. */
 export type Panel = "state" | "subagents" | "run" | "off";
 
 const panels: readonly Panel[] = ["state", "subagents", "run", "off"];
@@ -56,7 +56,7 @@ export interface SidePanelProps {
   onPanel: (panel: Panel) => void;
 }
 
-/** The panel beside the conversation: state, subagents and runs. */
+/** The side panel of the conversation: state, subagents and runs. */
 export function SidePanel({ thread, subagents, summary, agent, panel, onPanel }: SidePanelProps) {
   return (
     <aside className={styles.panel} aria-label="Details">

@@ -61,7 +61,7 @@ function nameOf({ function: { name } }: ToolCall, interrupt: OpenInterrupt | und
   return approval && isSignOff(approval) ? approval.step! : name;
 }
 
-// When the call waits no longer, what had the focus is gone: its summary gets it.
+// When the call stops waiting, the element with the focus leaves the page. The summary of the call then gets the focus.
 function useKeptFocus(isWaiting: boolean) {
   const element = useRef<HTMLDetailsElement>(null);
   const hadFocus = useRef(false);

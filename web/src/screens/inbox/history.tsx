@@ -7,7 +7,7 @@ import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
 import styles from "./approval_detail.module.css";
 
-/** The decision of an approval that does not wait any more: what, by whom, when, and why. A caller without a name is "You" for their own. */
+/** The decision of an approval: what, by whom, when, and why. An anonymous caller sees "You" for their own decision (`isOwn`). */
 export function DecisionRecord({ approval, isOwn }: { approval: Approval; isOwn: boolean }) {
   const last = approval.decisions.at(-1);
   if (last === undefined) return null;

@@ -120,7 +120,7 @@ function useNow(): number {
   return now;
 }
 
-// The selected approvals of the list. One that is decided meanwhile is not selected any more.
+// The selected approvals of the list. An approval that is decided meanwhile loses its selection.
 function useSelection(approvals: readonly Approval[], open: ReadonlySet<string>) {
   const [ids, setIDs] = useState<ReadonlySet<string>>(new Set());
   return {

@@ -26,7 +26,7 @@ const example = `approvals:
   - tools: [issue_refund]
     when: args.amount > 50`;
 
-/** What stands beside the list before an approval is chosen. */
+/** What the screen shows next to the list until an approval is chosen. */
 export function NoneChosen({ hasApprovals, areDecided }: { hasApprovals: boolean; areDecided: boolean }) {
   if (!hasApprovals) return null;
   if (areDecided) return <div className={styles.none}><p>Choose a decision, with <kbd>j</kbd> and <kbd>k</kbd> by keys.</p></div>;
