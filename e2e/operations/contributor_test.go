@@ -86,6 +86,33 @@ func TestApprovalsJudgeEveryContributor(t *testing.T) {
 	wantDecidedByCal(t, p, steered, kit.WantEvents(t, began))
 }
 
+// TestShareTakesEffectAtOnce: a share whose request was answered holds for the next request, although
+// processes learn of shares by a watch.
+func TestShareTakesEffectAtOnce(t *testing.T) {
+	t.Parallel()
+	p := startPayer(t)
+	in := kit.NewInput(kit.Marked("Listen to me."))
+	kit.SharedModel.AnswerWith(t, in.Messages[0].Content, kit.Marked("I do."))
+	p.Threads.Add(in.ThreadID)
+	kit.WantEvents(t, p.RequestAs(t, keyOf("ann"), http.MethodPost, payer, in))
+	thread := "/v1/threads/" + in.ThreadID
+	read := func() int { return p.RequestAs(t, keyOf("bob"), http.MethodGet, thread, nil).StatusCode }
+	for range 30 {
+		shareToRun(t, p, in.ThreadID, "ann", "bob")
+		if status := read(); status != http.StatusOK {
+			t.Fatalf("the thread, right after it was shared: got %d, want %d", status, http.StatusOK)
+		}
+		if resp := p.RequestAs(t, keyOf("ann"), http.MethodPut, thread+"/shares", map[string]any{"shares": []any{}}); resp.StatusCode != http.StatusOK {
+			t.Fatalf("end of the share: got %s, want %d", resp.Status, http.StatusOK)
+		}
+		for read() == http.StatusOK {
+			if t.Context().Err() != nil {
+				t.Fatal("the share does not end")
+			}
+		}
+	}
+}
+
 // shareToRun lets a user send input to a thread of another user.
 func shareToRun(t *testing.T, p *kit.Perdure, threadID, owner, with string) {
 	t.Helper()
