@@ -136,8 +136,8 @@ func (a *audience) window(ctx context.Context, when string, pass func() error) e
 	return err
 }
 
-// calm measures the run while all viewers read. Before that, no viewer may be more than three events
-// behind the first one.
+// calm measures the run while all viewers read. Before that, no viewer may have more than three events
+// less than the first one.
 func (a *audience) calm(ctx context.Context) error {
 	for _, v := range a.all {
 		if v.events != a.all[0].events && v.events+3 < a.all[0].events {

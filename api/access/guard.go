@@ -147,7 +147,8 @@ func (g *Guard) check(ctx context.Context, thread stream.Thread, action policy.A
 		return g.Policies.Check(p, action, policy.Thread(thread.Tenant, known), c)
 	}
 	err = decide(g.AccessTo(ctx, thread))
-	// g.Threads may not have a share yet whose request was answered a moment ago.
+	// g.Threads may lack a share that the log has: the API answers the request for a share when the log
+	// has it. So only the log denies.
 	if g.Threads != nil && policy.IsDenied(err) {
 		err = decide(g.Log.AccessOf(ctx, thread))
 	}
