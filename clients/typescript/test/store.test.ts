@@ -174,11 +174,11 @@ for (const [transport, options] of Object.entries(allTransports)) {
 }
 
 test("a store that stops to read keeps the run as it was", async (t) => {
-  const server = await serve(t, (_, n) => ({ body: n === 0 ? log([started("r-1", "left")]).join("") : "", end: "hang" }));
+  const server = await serve(t, (_, n) => (n === 0 ? { body: log([started("r-1", "left")]).join(""), end: "hang" } : { end: "refuse" }));
   const store = new ThreadStore(new PerdureClient({ baseUrl: server.url, transport: "sse" }), { threadId: "left", agent: "a" });
   await when(store, ({ run }) => run.status === "running"); // unsubscribes
   await until(() => server.open() === 0);
-  const { run } = await when(store, ({ connection }) => connection === "connecting");
+  const { run } = await when(store, ({ connection }) => connection !== "connected");
   assert.deepEqual(run, { status: "running", runId: "r-1" });
 });
 
