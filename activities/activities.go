@@ -53,7 +53,7 @@ type Definitions interface {
 // Activities implements all activities of a worker. It holds dependencies and no state of its own,
 // so one value serves all runs, concurrently. Set the fields before Register and do not change them
 // afterwards. The creator owns and closes the dependencies. Log, Snapshots, Agents, Models, Tools,
-// Commands and Calls are required; the other fields say what their zero value means.
+// Commands and Local are required; the other fields say what their zero value means.
 type Activities struct {
 	// Log is the log of all runs. Snapshots computes conversations and state from the same log.
 	Log       *stream.Log
@@ -68,8 +68,8 @@ type Activities struct {
 	// Commands receives the announcements of cancels, which arrive before Temporal's cancellation (that
 	// waits for a heartbeat), and of updates.
 	Commands *stream.Commands
-	// Calls are the model calls that this worker makes within workflow tasks. The creator stops them.
-	Calls *ModelCalls
+	// Local are the steps that this worker executes within workflow tasks. The creator stops them.
+	Local *LocalSteps
 	// ToolGrace is how long a step is retried that lacks a tool, an agent or a task queue, since
 	// Temporal scheduled it. 0 = DefaultToolGrace.
 	ToolGrace time.Duration
@@ -122,7 +122,7 @@ type Presence interface {
 	// AwaitWorkflowTask returns when the announcement of an execution's workflow task, which this
 	// process has received, is stored. isRepeated reports that Temporal has dispatched the task
 	// before.
-	AwaitWorkflowTask(ctx context.Context, runID string) (isRepeated bool, err error)
+	AwaitWorkflowTask(ctx context.Context, runID string) (received time.Time, isRepeated bool, err error)
 }
 
 // RegisterTools registers the only activity of a worker with a task queue of its own: tool calls.
@@ -131,20 +131,21 @@ func (a *Activities) RegisterTools(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(listed(a, a.CallTool), activity.RegisterOptions{Name: runs.ActivityCallTool})
 }
 
-// RegisterModelCall registers the only activity of the task queue of a process (NewModelCalls).
-func (a *Activities) RegisterModelCall(r worker.ActivityRegistry) {
+// RegisterSteps registers the activities of the task queue of a process: those that await steps which
+// have left their workflow tasks (LocalSteps).
+func (a *Activities) RegisterSteps(r worker.ActivityRegistry) {
+	a.RegisterTools(r)
 	r.RegisterActivityWithOptions(listed(a, a.CallModel), activity.RegisterOptions{Name: runs.ActivityCallModel})
+	r.RegisterActivityWithOptions(listed(a, a.Advance), activity.RegisterOptions{Name: runs.ActivityAdvance})
 }
 
 // Register registers all activities under their names in package runs. The names are in histories
 // of Temporal, so they never change; the names of the Go methods may.
 func (a *Activities) Register(r worker.ActivityRegistry) {
-	a.RegisterModelCall(r)
-	a.RegisterTools(r)
+	a.RegisterSteps(r)
 	r.RegisterActivityWithOptions(a.AwaitQueue, activity.RegisterOptions{Name: runs.ActivityAwaitQueue})
 	r.RegisterActivityWithOptions(a.AnnounceInterrupts, activity.RegisterOptions{Name: runs.ActivityAnnounce})
 	r.RegisterActivityWithOptions(a.StoreResult, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
-	r.RegisterActivityWithOptions(listed(a, a.Advance), activity.RegisterOptions{Name: runs.ActivityAdvance})
 	r.RegisterActivityWithOptions(a.InterruptForLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 	r.RegisterActivityWithOptions(a.AnswerSubagent, activity.RegisterOptions{Name: runs.ActivityAnswerSubagent})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})

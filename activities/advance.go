@@ -23,12 +23,22 @@ import (
 // end, the changes of the state, and the tool call or approval of the next step. It calls no model
 // and no tool. A later attempt finds the record and returns its answer, or nothing was changed.
 func (a *Activities) Advance(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
-	return withAttempt(inStep(ctx, in.Step), a, func(ctx context.Context) (runs.AdvanceResult, error) { return a.advance(ctx, in) })
+	return executeStep(ctx, a, in.Step, func(ctx context.Context) (runs.AdvanceResult, error) {
+		next, err := a.advance(ctx, in)
+		if err == nil {
+			return next, nil
+		}
+		done, err := a.doneBefore(ctx, agentPlace(in.Step, in.ID), err)
+		if err != nil {
+			return runs.AdvanceResult{}, err
+		}
+		return recordedAdvance(ctx, done, in.Tree != nil)
+	})
 }
 
 // advance takes over what failed steps left, opens the run or child if this is its first step, and
 // finds the next action. If another branch has changed the state on which the pass depends, a new
-// pass starts from the beginning. CallTool calls advance for a chained advance.
+// pass starts from the beginning.
 func (a *Activities) advance(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
 	place := agentPlace(in.Step, in.ID)
 	// Lanes whose activity failed may have late attempts. They are fenced before the result is
@@ -66,7 +76,7 @@ func (a *Activities) advance(ctx context.Context, in runs.AdvanceInput) (runs.Ad
 	// Each pass has a new advancer, because a pass whose writes were refused as stale has changed
 	// its own.
 	for {
-		adv := &advancer{activities: a, in: in, place: place, definition: d, next: runs.AdvanceResult{CallEnded: in.AfterCall, Usage: usage}}
+		adv := &advancer{activities: a, in: in, place: place, definition: d, next: runs.AdvanceResult{Usage: usage}}
 		if err := adv.findAction(ctx); err != nil {
 			return runs.AdvanceResult{}, a.reportFailure(ctx, attempt, err)
 		}

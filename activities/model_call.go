@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/activities/narration"
@@ -29,27 +28,12 @@ import (
 // answer has the IDs of the message and its tool calls, the approvals that the calls need, and the
 // usage, but no content. A cancelled call is an answer with OutcomeCancelled. The provider's errors
 // are retried as modelCallError decides.
-//
-// As a local activity it makes the call within the workflow task (model_calls.go). As an activity it
-// awaits the call that has left such a task, if this process has it.
-func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (answer runs.ModelAnswer, err error) {
-	ctx = inStep(ctx, in.Step)
-	defer recoverPanic(ctx, &err)
-	if activity.GetInfo(ctx).IsLocalActivity {
-		return a.callWithinTask(ctx, in)
-	}
-	work, leave, err := a.beginAttempt(ctx)
-	if err != nil {
-		return answer, activityError(ctx, err)
-	}
-	defer leave()
-	if call := a.Calls.claim(keyOf(in.Step)); call != nil {
-		return a.Calls.await(work, call)
-	}
-	work, release := a.cancellable(work, in.Step)
-	defer release()
-	answer, err = a.callModel(work, in)
-	return answer, activityError(ctx, err)
+func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
+	return executeStep(ctx, a, in.Step, func(ctx context.Context) (runs.ModelAnswer, error) {
+		ctx, release := a.cancellable(ctx, in.Step)
+		defer release()
+		return a.callModel(ctx, in)
+	})
 }
 
 // callModel opens the step, takes the lane, calls the model and writes the done record. It counts
@@ -72,7 +56,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	defer cancel()
 	narrator := narration.New(place.Run, in.ID, attempt)
 	narrator.Scope, narrator.Visibility = scopeOf(in.PipelineStep), visibilityOf(in.Step, in.PipelineStep)
-	// The metrics of an attempt whose worker died are recorded by the attempt after it.
+	// The metrics of an attempt whose worker died are recorded by its successor.
 	if attempt.FollowsUnfinished() {
 		if err := a.meterPreviousAttempt(work, place, attempt); err != nil {
 			return runs.ModelAnswer{}, err
@@ -104,19 +88,13 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	return answer, a.countAnswer(ctx, in, answer)
 }
 
-// beginModelCall begins an attempt (see beginModelStep). If later steps or runs have followed, it
-// returns the step's done record: a workflow task with this step and later ones was lost after they
-// had written, and Temporal repeats it.
+// beginModelCall begins an attempt (see beginModelStep and doneBefore).
 func (a *Activities) beginModelCall(ctx context.Context, place stream.Place, in runs.ModelCall) (*stream.Attempt, *stream.Record, error) {
 	attempt, done, err := a.beginModelStep(ctx, place, in)
-	if !errors.Is(err, stream.ErrOver) && !errors.Is(err, snapshot.ErrConversationChanged) {
-		return attempt, done, err
+	if err != nil {
+		done, err = a.doneBefore(ctx, place, err)
 	}
-	earlier, doneErr := a.Log.Done(ctx, place)
-	if earlier != nil || doneErr != nil {
-		return nil, earlier, doneErr
-	}
-	return nil, nil, err
+	return attempt, done, err
 }
 
 // beginModelStep begins an attempt, and writes the lifecycle events before the call: of the run if
@@ -140,9 +118,9 @@ func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
 // It does not call the model if a cancel was requested (stream.ErrCancelled), or if approvers have
-// to allow more budget first (narrator.Answer.Exceeded is set, without an error). It sets
-// narrator.Answer.Usage once the request was made, also if it failed. summarizes reports whether the
-// agent may have made a summary; the caller then adds the usage of summaries.
+// to allow more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
+// once the request was made, also if it failed. summarizes reports whether the agent may have made
+// a summary; the caller then adds the usage of summaries.
 func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
 	conversation, err := a.conversation(ctx, in, attempt.First())
 	if err != nil {

@@ -121,8 +121,8 @@ func setup(t *testing.T, s script, available ...tools.Tool) *fixture {
 	f.env.SetDataConverter(&f.history)
 	workflows.Register(f.env, nil)
 	f.agent = &agents.Definition{Name: "a", Model: "test/m", Instructions: "Be brief.", Tools: names}
-	f.acts = &activities.Activities{Log: f.log, Snapshots: snapshot.NewStore(f.log), Models: map[string]llm.Model{"test": model}, Tools: registry, Commands: commands, Calls: activities.NewModelCalls("process"), Agents: f}
-	t.Cleanup(f.acts.Calls.Stop)
+	f.acts = &activities.Activities{Log: f.log, Snapshots: snapshot.NewStore(f.log), Models: map[string]llm.Model{"test": model}, Tools: registry, Commands: commands, Local: activities.NewLocalSteps("process"), Agents: f}
+	t.Cleanup(f.acts.Local.Stop)
 	f.acts.Register(f.env)
 	return f
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -25,44 +24,24 @@ import (
 
 // CallTool is tool.call.v1: it makes one tool call, and writes the result to the log. A failure of
 // the tool is a result for the model, not an error. Errors are an unavailable server behind a tool
-// with attempts left, and failures of the log. The call of a tool step also advances the pipeline
-// if in.Chained is set.
-func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (answer runs.ToolAnswer, err error) {
-	ctx = inStep(ctx, in.Step)
-	defer recoverPanic(ctx, &err)
-	attemptStart := time.Now()
-	work, leave, err := a.beginCallAttempt(ctx, in)
-	if err != nil {
-		return answer, activityError(ctx, err)
-	}
-	defer leave()
-	// The advance saves an activity. If it fails, or its answer does not fit, the workflow
-	// schedules it under the same step ID.
-	if answer, err = a.callTool(work, in); err == nil {
-		answer.Advanced, _ = a.chained(ctx, in, answer, attemptStart)
-	}
-	return answer, activityError(ctx, err)
-}
-
-// beginCallAttempt is beginCancellable, except that a cancel of the run does not end a call that
-// outlasts it: a compensation has to know whether the call took effect. Temporal's cancellation
-// cannot end it either, because the workflow schedules it in a disconnected context.
-func (a *Activities) beginCallAttempt(ctx context.Context, in runs.ToolCall) (context.Context, func(), error) {
-	if in.OutlastsCancel {
-		return a.beginAttempt(ctx)
-	}
-	return a.beginCancellable(ctx, in.Step)
+// with attempts left, and failures of the log.
+func (a *Activities) CallTool(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+	return executeStep(ctx, a, in.Step, func(ctx context.Context) (runs.ToolAnswer, error) {
+		work, release := ctx, context.CancelFunc(func() {})
+		// A compensation has to know whether the call took effect, so a cancel does not end it.
+		if !in.OutlastsCancel {
+			work, release = a.cancellable(ctx, in.Step)
+		}
+		defer release()
+		return a.callTool(work, in)
+	})
 }
 
 // callTool opens the step, takes the lane, carries out the decision about the call, and makes the
 // call unless the decision is its result. It ends with one of two done records: the result of the
 // call, or a question of the tool (OutcomeInterrupt).
 func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
-	opened, err := a.openToolStep(ctx, in)
-	if err != nil {
-		return runs.ToolAnswer{}, err
-	}
-	attempt, done, err := a.Log.Begin(ctx, toolPlace(in))
+	attempt, opened, done, err := a.beginToolCall(ctx, in)
 	if err != nil {
 		return runs.ToolAnswer{}, err
 	}
@@ -141,17 +120,26 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	return finishCall(ctx, in, call, attempt, end)
 }
 
+// beginToolCall opens the step of the turn (see openToolStep) and begins an attempt of the call (see
+// doneBefore).
+func (a *Activities) beginToolCall(ctx context.Context, in runs.ToolCall) (attempt *stream.Attempt, opened uint64, done *stream.Record, err error) {
+	place := toolPlace(in)
+	opened, err = a.openToolStep(ctx, in)
+	if err == nil {
+		attempt, done, err = a.Log.Begin(ctx, place)
+	}
+	if err != nil {
+		done, err = a.doneBefore(ctx, place, err)
+	}
+	return attempt, opened, done, err
+}
+
 // openToolStep writes the lifecycle events of the step that all calls of a turn share; the first of
 // the concurrent activities writes them. A call may also be the first step of a run (Beginning) or
 // of a subagent (Announces), when decisions resume it. It returns the record that the conversation
 // must contain.
 func (a *Activities) openToolStep(ctx context.Context, in runs.ToolCall) (uint64, error) {
 	place := agentPlace(in.Step, in.TurnStepID)
-	if in.Chained != nil {
-		// The chained advance writes to the same lane. A late attempt must find its own step open,
-		// and not be fenced by the advance of an earlier attempt.
-		place.Then = in.Chained.ID
-	}
 	if in.Announces != nil {
 		return a.announceSubagent(ctx, place, in.Step, *in.Announces)
 	}

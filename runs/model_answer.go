@@ -2,6 +2,7 @@ package runs
 
 // ModelAnswer is the output of ActivityCallModel: what the model decided, by reference.
 type ModelAnswer struct {
+	LocalAnswer
 	Outcome   Outcome `json:"outcome"`
 	Seq       uint64  `json:"seq"` // of the answer's last record
 	MessageID string  `json:"messageId,omitempty"`
@@ -24,9 +25,6 @@ type ModelAnswer struct {
 	// Exceeded means that the model was not called, because approvers have to decide about this
 	// limit first. All other members but Seq are zero then.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
-	// ContinuesOn means that the call has left its workflow task: an activity on this task queue has
-	// the answer. All other members are zero then.
-	ContinuesOn string `json:"continuesOn,omitempty"`
 }
 
 // Count returns how many calls the answer makes.

@@ -18,5 +18,11 @@ type ModelCall struct {
 	Day *DayAllowance `json:"day,omitempty"`
 }
 
+// AfterAttempts returns the input for an activity that continues after earlier attempts.
+func (c ModelCall) AfterAttempts(earlier EarlierAttempts) ModelCall {
+	c.Earlier = earlier
+	return c
+}
+
 // MaxCalls bounds ModelAnswer.Calls. Further calls are known by their index in the message.
 const MaxCalls = 64

@@ -34,6 +34,19 @@ type EarlierAttempts struct {
 	Failures int `json:"failures,omitempty"`
 }
 
+// LocalAnswer is part of the output of every activity that is executed as a local activity first.
+type LocalAnswer struct {
+	// ContinuesOn means that the step has left its workflow task: an activity on this task queue has
+	// its answer. All other members of the output are zero then.
+	ContinuesOn string `json:"continuesOn,omitempty"`
+}
+
+// ContinueOn sets ContinuesOn.
+func (a *LocalAnswer) ContinueOn(queue string) { a.ContinuesOn = queue }
+
+// NextQueue returns ContinuesOn, of every output that embeds a LocalAnswer.
+func (a LocalAnswer) NextQueue() string { return a.ContinuesOn }
+
 // Base returns the step, of every input that embeds one.
 func (s Step) Base() Step { return s }
 

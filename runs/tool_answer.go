@@ -5,6 +5,7 @@ import "github.com/perdure/perdure/agents/pipeline"
 // ToolAnswer is the output of ActivityCallTool, of ActivityAnswerSubagent and of a child workflow:
 // how a call or branch ended. The result is in the log.
 type ToolAnswer struct {
+	LocalAnswer
 	Outcome Outcome `json:"outcome"`
 	// Seq is the last record of the call's lane, Opened that of the agent's lane.
 	Seq    uint64 `json:"seq"`
@@ -25,6 +26,4 @@ type ToolAnswer struct {
 	// done something for which there is a compensation.
 	Failed              *pipeline.Failure `json:"failed,omitempty"`
 	MayNeedCompensation bool              `json:"mayNeedCompensation,omitempty"`
-	// Advanced is the answer to the chained advance; nil = the activity did not make it.
-	Advanced *AdvanceResult `json:"advanced,omitempty"`
 }

@@ -7,20 +7,6 @@ import (
 	"time"
 )
 
-// ChainedAdvance is what the activity of a tool call needs to make the pipeline's next advance by
-// itself, besides the call.
-type ChainedAdvance struct {
-	// ID is the advance's step ID.
-	ID string `json:"step"`
-	// Position is the pipeline's position, without the active step, which is the call, and its
-	// event.
-	Position PipelinePosition `json:"position"`
-	// Now is when the workflow scheduled the call. Deadlines are measured by this clock.
-	Now time.Time `json:"now"`
-	// Day is that of the [AdvanceInput].
-	Day *DayAllowance `json:"day,omitempty"`
-}
-
 // ToolCall is the input of ActivityCallTool: one tool call.
 type ToolCall struct {
 	// Step.ID is the call's own, TurnStepID the ID of the step that all calls of the turn share.
@@ -55,12 +41,16 @@ type ToolCall struct {
 	// OutlastsCancel tells that a cancel does not stop the call, because a step compensates for it:
 	// whether it took effect must be known.
 	OutlastsCancel bool `json:"outlastsCancel,omitempty"`
-	// Chained is set if nothing but an advance can follow the call: the activity makes it, too.
-	Chained *ChainedAdvance `json:"chained,omitempty"`
 	// Beginning is set in the calls with which a run begins.
 	Beginning *Beginning `json:"beginning,omitempty"`
 	// Announces is set in the calls with which a subagent begins: the call that it works for.
 	Announces *ToolCall `json:"announces,omitempty"`
+}
+
+// AfterAttempts returns the input for an activity that continues after earlier attempts.
+func (c ToolCall) AfterAttempts(earlier EarlierAttempts) ToolCall {
+	c.Earlier = earlier
+	return c
 }
 
 // AwaitQueue is the input of ActivityAwaitQueue, which waits for workers of a task queue. It fails

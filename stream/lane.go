@@ -166,7 +166,7 @@ func (l *Log) Done(ctx context.Context, p Place) (*Record, error) {
 	if err != nil || last == nil {
 		return nil, err
 	}
-	for r, err := range l.Records(ctx, subject, p.After+1, last.Seq) {
+	for r, err := range l.Records(ctx, subject, max(p.After, p.Since)+1, last.Seq) {
 		if err != nil {
 			return nil, err
 		}

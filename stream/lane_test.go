@@ -168,38 +168,6 @@ func TestLateAttemptOfOldStep(t *testing.T) {
 	}
 }
 
-// TestLateAttemptOfContinuedStep: an attempt that continues with the next step finishes its
-// own step first. A late attempt of the same step is not fenced by that next step, but by any other
-// record.
-func TestLateAttemptOfContinuedStep(t *testing.T) {
-	t.Parallel()
-	ctx, l := testContext(t), streamtest.Open(t)
-	first := must[uint64](t)(begin(t, ctx, l, place("1/model", 0)).Finish(ctx, &stream.Result{}))
-	late := place("1/tools", first)
-	late.Then = "advance/2"
-	opened := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
-	repeated := must[uint64](t)(l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}))
-	wantEqual(t, "second opening", repeated, opened)
-	next := begin(t, ctx, l, place("advance/2", opened))
-	for _, finished := range []bool{false, true} {
-		if seq, err := l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); err != nil || seq != first {
-			t.Errorf("next step finished: %t: got the opening after %d, %v; want %d", finished, seq, err, first)
-		}
-		if !finished {
-			must[uint64](t)(next.Finish(ctx, &stream.Result{}))
-		}
-	}
-	other := late
-	other.Execution = "e2"
-	if _, err := l.OpenStep(ctx, other, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
-		t.Errorf("opening by another execution: got %v, want ErrOver", err)
-	}
-	last := must[uint64](t)(begin(t, ctx, l, place("3/tools", opened+2)).Finish(ctx, &stream.Result{}))
-	if _, err := l.OpenStep(ctx, late, nil, &agui.StepStarted{StepName: "tools"}); !errors.Is(err, stream.ErrOver) {
-		t.Errorf("opening when the run has reached %d: got %v, want ErrOver", last, err)
-	}
-}
-
 func TestAnotherExecutionIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx, l := testContext(t), streamtest.Open(t)

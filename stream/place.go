@@ -14,9 +14,6 @@ type Place struct {
 	Lane Lane
 	// Step is the step's ID: the same for all its attempts, and unique in the run.
 	Step string
-	// Then is the ID of the step that the activity of this one continues with; "" = none. Records
-	// of that step do not fence a late attempt of this one.
-	Then string
 	// Execution is the Temporal run ID of the execution that began the run. Writers of another
 	// execution are refused with ErrOver.
 	Execution string
@@ -46,15 +43,12 @@ func (p Place) stepHasWritten(last *Record) (bool, error) {
 		return false, nil
 	case seq < p.After:
 		return false, fmt.Errorf("%w: lane %s of run %q ends at %d, not at %d", ErrLogLost, p.Lane, p.Run.ID, seq, p.After)
-	case last.Kind == KindTerminal, last.Kind == KindSupersede, !p.ownsStep(last.Step), !last.writtenFor(p.Execution):
+	case last.Kind == KindTerminal, last.Kind == KindSupersede, last.Step != p.Step, !last.writtenFor(p.Execution):
 		return false, ErrOver
 	default:
 		return true, nil
 	}
 }
-
-// ownsStep reports whether a step's records count as those of this one.
-func (p Place) ownsStep(step string) bool { return step == p.Step || p.Then != "" && step == p.Then }
 
 // encode encodes events as lines, attributed to the place's subagent. It sets that attribute in the
 // given events. A hidden place leaves out events; shownCalls are the calls whose events remain.

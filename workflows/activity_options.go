@@ -39,6 +39,15 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 	}
 }
 
+// scheduling returns how a step is executed, with the usual options.
+func (r *run) scheduling(ctx workflow.Context, activity, summary string) scheduling {
+	return scheduling{
+		activity: activity, options: func() workflow.ActivityOptions { return r.options(ctx, summary) },
+		// Temporal gets a notification with the end of the workflow task, and the inbox waits for it.
+		awaitsTask: r.thread != nil && r.thread.isNotifying(),
+	}
+}
+
 // deadline returns the earlier deadline of run and step.
 func (r *run) deadline() time.Time {
 	if active := r.activeStep(); active != nil {

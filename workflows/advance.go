@@ -22,9 +22,6 @@ import (
 func (p pipelineExecutor) advance(ctx workflow.Context) (runs.AdvanceResult, error) {
 	pos, step := p.position, p.nextStep()
 	pos.Advances++
-	if p.chained != nil {
-		return p.takeChained(ctx), nil
-	}
 	in := runs.AdvanceInput{Step: step, Position: *pos, Tree: p.tree, Day: p.run.dayAllowance()}
 	// The tree is sent once. If this advance fails, so does the program's step.
 	p.tree = nil
@@ -39,16 +36,11 @@ func (p pipelineExecutor) advance(ctx workflow.Context) (runs.AdvanceResult, err
 	if in.Tree != nil {
 		pos.Tree = next.Seq
 	}
-	event := pos.Event
 	p.setPosition(ctx, next)
-	if next.CallEnded {
-		pos.ReplaceEvent(next, event)
-	}
 	return next, nil
 }
 
-// nextStep returns the step of the next advance. Its ID counts the advances, so it is the same for
-// the chained advance of a call and for the advance that the workflow schedules in place of it.
+// nextStep returns the step of the next advance. Its ID counts the advances.
 func (p pipelineExecutor) nextStep() runs.Step {
 	return p.run.ownStep(fmt.Sprintf("%sadvance/%d", p.position.Prefix(), p.position.Advances+1))
 }
@@ -76,9 +68,13 @@ func (p pipelineExecutor) advanceAfterCancel(ctx workflow.Context, in runs.Advan
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	in.Compensates = true
-	options := p.run.options(ctx, "next step")
-	options.ScheduleToCloseTimeout = cancelTimeout
-	return p.runAdvanceWith(ctx, options, in, next)
+	e := p.run.scheduling(ctx, runs.ActivityAdvance, "next step")
+	e.options = func() workflow.ActivityOptions {
+		options := p.run.options(ctx, "next step")
+		options.ScheduleToCloseTimeout = cancelTimeout
+		return options
+	}
+	return p.runAdvanceWith(ctx, e, in, next)
 }
 
 // cancelTimeout bounds advanceAfterCancel.
@@ -86,18 +82,22 @@ const cancelTimeout = 5 * time.Second
 
 // runAdvance schedules pipeline.advance with the usual options. It blocks until the activity ends.
 func (p pipelineExecutor) runAdvance(ctx workflow.Context, in runs.AdvanceInput, next *runs.AdvanceResult) error {
-	options := p.run.options(ctx, "next step")
+	e := p.run.scheduling(ctx, runs.ActivityAdvance, "next step")
 	// The deadline of the step that ended, or of the run, may have passed: the advance has to deal
 	// with that. It gets time for it, also if NATS is unavailable for a while.
-	left := max(p.run.budget.Deadline.Sub(workflow.Now(ctx)), compensationTime)
-	options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
-	return p.runAdvanceWith(ctx, options, in, next)
+	e.options = func() workflow.ActivityOptions {
+		options := p.run.options(ctx, "next step")
+		left := max(p.run.budget.Deadline.Sub(workflow.Now(ctx)), compensationTime)
+		options.ScheduleToCloseTimeout, options.StartToCloseTimeout = left, left
+		return options
+	}
+	return p.runAdvanceWith(ctx, e, in, next)
 }
 
 // runAdvanceWith schedules pipeline.advance and applies what every use of it has in common. The
 // input gets the opening of a run that has not begun, and what earlier steps left open. The
 // output's usage is counted, and its record becomes the last one of the main lane.
-func (p pipelineExecutor) runAdvanceWith(ctx workflow.Context, options workflow.ActivityOptions, in runs.AdvanceInput, next *runs.AdvanceResult) error {
+func (p pipelineExecutor) runAdvanceWith(ctx workflow.Context, e scheduling, in runs.AdvanceInput, next *runs.AdvanceResult) (err error) {
 	if opens, announces := p.run.firstStepOpening(); !p.run.log.HasBegun() && announces != nil {
 		in.Announces = announces
 	} else if !p.run.log.HasBegun() && opens != nil {
@@ -107,8 +107,7 @@ func (p pipelineExecutor) runAdvanceWith(ctx workflow.Context, options workflow.
 		in.Closes = p.run.log.Failed.Name
 	}
 	in.Unfinished, in.FailedStep, in.Now = p.run.log.Unfinished, p.run.log.Failed, workflow.Now(ctx)
-	ctx = workflow.WithActivityOptions(ctx, options)
-	if err := workflow.ExecuteActivity(ctx, runs.ActivityAdvance, in).Get(ctx, next); err != nil {
+	if *next, err = executeStep[runs.AdvanceResult](ctx, in, e); err != nil {
 		return err
 	}
 	for _, u := range next.Usage {

@@ -251,7 +251,7 @@ func TestInterruptAnnouncedDuringDecision(t *testing.T) {
 		}
 		return fixture.advanceOnce(in)
 	}
-	fixture.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
+	fixture.env.SetOnLocalActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
 		if strings.Contains(info.WorkflowExecution.ID, "/all/3") { // the branch's interrupt is sent now, before the second callback
 			fixture.env.RegisterDelayedCallback(func() { fixture.env.RegisterDelayedCallback(func() { once.Do(func() { close(announced) }) }, 0) }, 0)
 		}
@@ -439,6 +439,7 @@ func TestSuspendingBranchIsCancelled(t *testing.T) {
 			<-time.After(200 * time.Millisecond)
 		case len(in.Suspended) > 0:
 			<-cancelled
+			return runs.AdvanceResult{}, retryAfter(runs.ErrorLogUnavailable, 0)
 		case in.Child == nil && in.Position.Branches != nil:
 			after = append(after, in)
 		}

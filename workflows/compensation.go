@@ -18,7 +18,7 @@ const compensationTime = 10 * time.Minute
 func (p pipelineExecutor) hasNothingToUndo() bool {
 	pos := p.position
 	branchesUndo := pos.Branches != nil && pos.Branches.Compensates
-	return pos.End == nil && len(pos.TreePosition.Undo) == 0 && !branchesUndo && !p.mayHaveEnded()
+	return pos.End == nil && len(pos.TreePosition.Undo) == 0 && !branchesUndo
 }
 
 // compensate makes the pipeline undo its finished steps before the run ends with end: it sets the

@@ -29,8 +29,8 @@ steps:
 	fixture.executeStep = eventsByPath(map[string]string{"try": "*gone", "live": "*away", "ship": "!lost"})
 	fixture.historyIsLong = func() bool { return true }
 	fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "lost", "book", "try", "try~2", "live", "ship", "book~undo")
-	if len(fixture.executions) != 6 { // after calls that advanced or failed, before an agent begins, and after a wait
-		t.Errorf("executions: got %d, want 6", len(fixture.executions))
+	if len(fixture.executions) != 8 { // after each advance that has another action, and before each turn of an agent
+		t.Errorf("executions: got %d, want 8", len(fixture.executions))
 	}
 	for i, in := range fixture.executions[1:] {
 		p := in.Progress
@@ -182,8 +182,8 @@ func TestFailedAdvanceEndsRun(t *testing.T) {
 		}
 		return nil
 	}
-	if fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 2 { // once after the call, and once by the workflow
-		t.Errorf("attempts of the advance: got %d, want 2", asked)
+	if fixture.wantResult(fixture.runToEnd(stepsInput()), runs.OutcomeError, "broken", "book"); asked != 1 {
+		t.Errorf("attempts of the advance: got %d, want 1", asked)
 	}
 }
 

@@ -22,9 +22,8 @@ import (
 // activity returns, and reports how that ended. So a history has the actions of a run, and no
 // definition.
 //
-// Before each advance the run may pause or continue as new: the position has all that the next
-// execution needs. If nothing can happen between a tool call and the next advance, the activity of
-// the call makes the advance, too (chained_advance.go).
+// After each advance the run may pause or continue as new: the position has all that the next
+// execution needs.
 
 // pipelineExecutor carries out the actions of a pipeline, or of the one step that a program has
 // under way. It has no state of its own: it is made for each use, and the run's pipelineState lasts
@@ -79,22 +78,17 @@ func (p pipelineExecutor) steps(ctx workflow.Context) (ending, error) {
 				return end, err
 			}
 		}
-		hasAdvanced := p.chained != nil // the call's activity has made the advance: its safe point follows it
-		if !hasAdvanced {
-			if err := p.run.safePoint(p.stepCtx(ctx)); err != nil {
-				return ending{}, err
-			}
-		}
 		next, err := p.advance(p.stepCtx(ctx))
 		switch {
 		case err != nil:
 			return p.run.endingFromError(p.stepCtx(ctx), err), nil
 		case next.IsEnd():
 			return p.endOfSteps(ctx, next), nil
-		case hasAdvanced:
-			if err := p.run.safePoint(p.stepCtx(ctx)); err != nil {
-				return ending{}, err
-			}
+		}
+		// A pause during the step or the advance takes effect here: clients have seen the next step
+		// begin by then, but it has not done anything.
+		if err := p.run.safePoint(p.stepCtx(ctx)); err != nil {
+			return ending{}, err
 		}
 	}
 }

@@ -34,8 +34,9 @@ type pipelineFixture struct {
 	// failBeforeAdvance fails advances before their record is written, failAfterAdvance after that;
 	// nil fails none.
 	failBeforeAdvance, failAfterAdvance func(in runs.AdvanceInput) error
-	// failChainedCall fails calls that have advanced the tree; nil fails none.
-	failChainedCall    func(in runs.ToolCall) error
+	// loseAnswer tells whether the workflow does not learn of a call or advance that was recorded,
+	// because its worker died; nil = never. The caller holds mu.
+	loseAnswer         func(s runs.Step) bool
 	programs           workflows.Programs
 	withholdsDecisions bool        // no decision is sent
 	limits             runs.Limits // of the agents of steps
@@ -54,6 +55,8 @@ type pipelineFixture struct {
 	openStep       map[string]string             // the step that is open there
 	failedStep     map[string]string             // the step that failed there
 	advanceResults map[string]runs.AdvanceResult // by run and step
+	callResults    map[string]runs.ToolAnswer    // by run and step
+	lost           map[string]bool               // by run and step: its answer was lost
 	stored         map[uint64]*storedData
 	trees          map[uint64]json.RawMessage
 	eventOf        map[string]pipeline.Event // by call or message
@@ -94,7 +97,7 @@ func setupPipeline(t *testing.T, steps string) *pipelineFixture {
 func setupDefinition(t *testing.T, d *agents.Definition) *pipelineFixture {
 	return &pipelineFixture{
 		t: t, definition: d, limits: stepsInput().Limits, state: json.RawMessage(`{"n":0}`), lastRecord: map[string]uint64{}, openStep: map[string]string{}, failedStep: map[string]string{},
-		advanceResults: map[string]runs.AdvanceResult{}, stored: map[uint64]*storedData{}, trees: map[uint64]json.RawMessage{}, eventOf: map[string]pipeline.Event{}, pathOf: map[string]string{},
+		advanceResults: map[string]runs.AdvanceResult{}, callResults: map[string]runs.ToolAnswer{}, lost: map[string]bool{}, stored: map[uint64]*storedData{}, trees: map[uint64]json.RawMessage{}, eventOf: map[string]pipeline.Event{}, pathOf: map[string]string{},
 		executeStep: func(string) (pipeline.Event, error) { return doneEvent(`"ok"`), nil },
 	}
 }
@@ -307,21 +310,44 @@ func (f *pipelineFixture) callModel(in runs.ModelCall) (runs.ModelAnswer, error)
 	return a, nil
 }
 
-// callTool makes a call. If the call succeeds and is chained, it also makes the next advance.
-func (f *pipelineFixture) callTool(in runs.ToolCall) (runs.ToolAnswer, error) {
-	a, err := f.makeCall(in)
-	if err != nil || in.Chained == nil || a.Outcome != runs.OutcomeSuccess {
-		return a, err
+// loses reports whether the answer of a step is lost. No answer is lost twice.
+func (f *pipelineFixture) loses(s runs.Step) bool {
+	if f.loseAnswer == nil || f.lost[s.Run.ID+" "+s.ID] || !f.loseAnswer(s) {
+		return false
 	}
-	if next, err := f.advance(in.AdvanceAfter(a.Opened, in.Chained.Now)); err == nil {
-		if a.Advanced = &next; f.failChainedCall != nil {
-			return a, f.failChainedCall(in)
-		}
-	}
-	return a, nil
+	f.lost[s.Run.ID+" "+s.ID] = true
+	return true
 }
 
-// makeCall is the tool activity: it executes the step at its path, and its chained advance.
+// errLost ends an attempt whose worker died after it had written the record of its step.
+var errLost = temporal.NewApplicationErrorWithOptions("the worker died", runs.ErrorWorkerLost, temporal.ApplicationErrorOptions{})
+
+// callTool is the tool activity: it executes the step at its path, once per ID.
+func (f *pipelineFixture) callTool(in runs.ToolCall) (runs.ToolAnswer, error) {
+	f.mu.Lock()
+	answer, recorded := f.callResults[in.Run.ID+" "+in.ID]
+	if recorded {
+		delete(f.failedStep, laneOf(in.Step))
+	}
+	f.mu.Unlock()
+	if recorded {
+		return answer, nil
+	}
+	answer, err := f.makeCall(in)
+	if err != nil {
+		return answer, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.callResults[in.Run.ID+" "+in.ID] = answer
+	if f.loses(in.Step) {
+		f.failedStep[laneOf(in.Step)] = in.TurnStepID
+		return runs.ToolAnswer{}, errLost
+	}
+	return answer, nil
+}
+
+// makeCall executes the step at its path.
 func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	ev, err := doneEvent(`{"approved":false}`), error(nil)
 	switch {
@@ -364,6 +390,9 @@ func (f *pipelineFixture) advance(in runs.AdvanceInput) (runs.AdvanceResult, err
 	f.mu.Lock()
 	next, err := f.interpret(in)
 	renews := f.historyIsLong != nil && f.historyIsLong()
+	if err == nil && f.loses(in.Step) {
+		err = errLost
+	}
 	f.mu.Unlock()
 	if renews {
 		execution := f.execution
@@ -390,7 +419,6 @@ func (f *pipelineFixture) interpret(in runs.AdvanceInput) (next runs.AdvanceResu
 	if !in.Resumes && len(in.Suspended) == 0 {
 		next, err = f.advanceOnce(in)
 	}
-	next.CallEnded = in.AfterCall
 	next.Seq = f.write(at, "")
 	if next.Answer != nil {
 		next.Answer.Seq = next.Seq
@@ -499,6 +527,7 @@ func (f *pipelineFixture) returnAdvanced(in runs.AdvanceInput, d *agents.Definit
 	case do.Tool != nil, do.Approve != nil:
 		active.CallID, active.Agent, active.Revision = "call of "+do.Path, in.Agent, in.Revision
 		active.PipelineStep.Inline = do.Approve != nil
+		active.OutlastsCancel = do.Tool != nil && pipeline.StepAt(d, do.Path).Compensate != nil && m.Position.Undoing == nil
 		answer := modelAnswer(0, active.CallID)
 		switch f.pathOf[active.CallID] = do.Path; {
 		case active.PipelineStep.Inline:

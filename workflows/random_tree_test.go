@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
@@ -179,7 +178,7 @@ func (f *pipelineFixture) simulateBranches(cancel string, at pipeline.TreePositi
 }
 
 // TestWorkflowAgreesWithInterpreterOnRandomTrees: for random trees, failures, interrupts, cancels,
-// continue-as-new, chained and lost calls, a workflow whose branches run one at a time takes the
+// continue-as-new, failed advances and lost answers, a workflow whose branches run one at a time takes the
 // same steps in the same order as the interpreter alone, with the same outcome.
 func TestWorkflowAgreesWithInterpreterOnRandomTrees(t *testing.T) {
 	t.Parallel()
@@ -204,15 +203,10 @@ func TestWorkflowAgreesWithInterpreterOnRandomTrees(t *testing.T) {
 			return alone.executeStep(path)
 		}
 		fixture.historyIsLong = func() bool { return r.IntN(8) == 0 }
-		fixture.failChainedCall = func(runs.ToolCall) error {
-			if r.IntN(4) == 0 {
-				return temporal.NewNonRetryableApplicationError("the worker died", "unheard", nil)
-			}
-			return nil
-		}
-		fixture.failBeforeAdvance = func(in runs.AdvanceInput) error {
-			if in.AfterCall && r.IntN(4) == 0 {
-				return errors.New("not now")
+		fixture.loseAnswer = func(runs.Step) bool { return r.IntN(4) == 0 }
+		fixture.failBeforeAdvance = func(runs.AdvanceInput) error {
+			if r.IntN(8) == 0 {
+				return retryAfter(runs.ErrorLogUnavailable, 0)
 			}
 			return nil
 		}

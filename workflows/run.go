@@ -50,9 +50,6 @@ type run struct {
 // it. Of its fields, only the position goes to the next execution.
 type pipelineState struct {
 	position *runs.PipelinePosition // nil = the agent is no pipeline, or its program has no step under way
-	// chained is the answer to the next advance, if the activity of the last tool call has made
-	// that advance; nil = the workflow schedules the advance.
-	chained *runs.AdvanceResult
 	// tree has the JSON of a program's step until an advance has written it to the log; nil
 	// afterwards.
 	tree []byte

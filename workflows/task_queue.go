@@ -33,6 +33,9 @@ const (
 	maxStartTimeout = 5 * time.Minute
 )
 
+// isForQueue reports whether the call is made by workers of its tool's own task queue.
+func (c call) isForQueue() bool { return c.queue != "" && c.isMade() }
+
 // sendToQueue makes a call on the task queue of its tool. It does not block.
 func (t *toolCalls) sendToQueue(c call, in runs.ToolCall, summary string) {
 	s := &queuedCall{turn: t, call: c, in: in, summary: summary, startTimeout: minStartTimeout}

@@ -31,6 +31,7 @@ type toolCalls struct {
 	children          *children         // the subagents that work for calls
 	activeSequences   map[int]bool      // sequences that have a call under way
 	activeCalls       int               // calls that have started and not ended
+	hasCommands       bool              // subagents or other task queues take part: they wait for the end of the workflow task
 	callResults
 }
 
@@ -104,6 +105,7 @@ func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, inte
 	t := &toolCalls{
 		run: r, ctx: ctx, step: step, calls: calls, interrupts: interrupts, subagentsPerChild: subagentsPerChild,
 		changes: workflow.NewSelector(ctx), activeSequences: map[int]bool{},
+		hasCommands: slices.ContainsFunc(calls, func(c call) bool { return c.isForSubagent() || c.isForQueue() }),
 	}
 	t.children = &children{
 		run: r, ctx: ctx, refusesInterrupts: t.refusesInterrupts, addError: t.addError, otherWork: t.otherWork,
@@ -194,7 +196,7 @@ func (t *toolCalls) nextCall() int {
 }
 
 // start starts the next call on a lane, if one may start: as a child workflow, on the tool's task
-// queue, or as an activity on the workflow's own queue.
+// queue, or as a step of this worker (step_execution.go).
 func (t *toolCalls) start(lane int) {
 	at := t.nextCall()
 	if at < 0 {
@@ -214,7 +216,7 @@ func (t *toolCalls) start(lane int) {
 		t.changes.AddFuture(child, func(future workflow.Future) { t.onEnd(c, lane, future) })
 		return
 	}
-	if c.queue != "" && c.isMade() {
+	if c.isForQueue() {
 		t.sendToQueue(c, in, summary)
 		return
 	}
@@ -223,8 +225,11 @@ func (t *toolCalls) start(lane int) {
 	if in.OutlastsCancel {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
-	ctx = workflow.WithActivityOptions(ctx, t.run.options(ctx, summary))
-	t.changes.AddFuture(workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in), func(future workflow.Future) { t.onEnd(c, lane, future) })
+	e := t.run.scheduling(ctx, runs.ActivityCallTool, summary)
+	e.awaitsTask = e.awaitsTask || t.hasCommands
+	ended, end := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) { end.Set(executeStep[runs.ToolAnswer](ctx, in, e)) })
+	t.changes.AddFuture(ended, func(future workflow.Future) { t.onEnd(c, lane, future) })
 }
 
 // startChild starts the child workflow of the subagent that works for a call, and sets c.child. The
@@ -260,9 +265,6 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	}
 	if c.id == "" {
 		in.Index = c.index
-	}
-	if in.Chained = t.run.executor().chainAdvance(t.ctx, c); in.Chained != nil && !runs.Fits(in) {
-		in.Chained = nil
 	}
 	in.OutlastsCancel = t.run.outlastsCancel(c)
 	// The run has no record yet: it begins with decided calls, and these open it.
@@ -328,7 +330,7 @@ func (t *toolCalls) onEnd(c call, lane int, future workflow.Future) {
 		}
 		return
 	}
-	t.run.log.Lanes[lane], t.run.pipeline.chained = done.Seq, done.Advanced
+	t.run.log.Lanes[lane] = done.Seq
 	t.run.log.NoteRecord(max(t.run.log.Main, done.Opened), t.step.Name)
 	t.run.delegation.subagents += done.Subagents
 	for _, u := range done.Usage {

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"fmt"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/perdure/perdure/runs"
@@ -102,7 +104,7 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	} else {
 		call.Steered = r.control.steering.TakePending()
 	}
-	answer, err := r.executeModelCall(ctx, call)
+	answer, err := executeStep[runs.ModelAnswer](ctx, call, r.scheduling(ctx, runs.ActivityCallModel, fmt.Sprintf("turn %d", r.turn)))
 	if err != nil {
 		r.noteFailedStep(call.Step, call.Steered)
 	}

@@ -136,7 +136,7 @@ const aloneStopTimeout = 200 * time.Millisecond
 // connections belong to the caller.
 type Node struct {
 	workers  []worker.Worker // one for each task queue
-	calls    *activities.ModelCalls
+	local    *activities.LocalSteps
 	commands *stream.Commands
 	board    *announce.Board
 	tools    *announce.Announcement
@@ -169,14 +169,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	worker.SetStickyWorkflowCacheSize(cfg.WorkflowCache)
 	worker.SetBinaryChecksum(version.BinaryID())
-	n := &Node{calls: activities.NewModelCalls(cfg.processQueue()), commands: commands, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
+	n := &Node{local: activities.NewLocalSteps(cfg.processQueue()), commands: commands, stopTimeout: cfg.stopTimeout(), logger: cfg.Logger}
 	if n.board, err = announce.Watch(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	if cfg.LookElsewhere != nil {
 		cfg.LookElsewhere(n.board.Offers)
 	}
-	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Commands: commands, Calls: n.calls, ToolGrace: cfg.ToolGrace, Queues: n.board, Policies: cfg.Policies, Principals: cfg.Principals}
+	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Commands: commands, Local: n.local, ToolGrace: cfg.ToolGrace, Queues: n.board, Policies: cfg.Policies, Principals: cfg.Principals}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
@@ -219,7 +219,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if n.tools, err = announce.Start(ctx, l, cfg.description(), offers, cfg.names, cfg.Signer); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
-	commands.Answer(n.calls.Find)
+	commands.Answer(n.local.Find)
 	for _, w := range newWorkers(cfg, a) {
 		if err := w.Start(); err != nil {
 			return nil, fmt.Errorf("worker: %w", n.stopAfter(ctx, err))
@@ -321,7 +321,7 @@ func (n *Node) stopAfter(ctx context.Context, err error) error {
 	return err
 }
 
-// leaveTasksTimeout bounds how long model calls may take to leave their workflow tasks before the
+// leaveTasksTimeout bounds how long steps may take to leave their workflow tasks before the
 // worker stops.
 const leaveTasksTimeout = 500 * time.Millisecond
 
@@ -334,7 +334,7 @@ func (n *Node) Stop(ctx context.Context) {
 		n.presence.Leave()
 	}
 	leaving, leave := context.WithTimeout(ctx, min(leaveTasksTimeout, n.stopTimeout))
-	n.calls.Leave(leaving)
+	n.local.Leave(leaving)
 	leave()
 	if !n.stopWorkers() {
 		n.logger.WarnContext(ctx, "Temporal did not answer, or calls did not end before the timeout: other workers repeat the calls")
@@ -346,7 +346,7 @@ func (n *Node) Stop(ctx context.Context) {
 	}
 }
 
-// stopWorkers stops the Temporal workers concurrently, and then the model calls that no activity
+// stopWorkers stops the Temporal workers concurrently, and then the steps that no activity
 // awaits. It reports whether they stopped in time. Otherwise their goroutines end later.
 func (n *Node) stopWorkers() bool {
 	var wait sync.WaitGroup
@@ -357,7 +357,7 @@ func (n *Node) stopWorkers() bool {
 	go func() {
 		defer close(stopped)
 		wait.Wait()
-		n.calls.Stop()
+		n.local.Stop()
 	}()
 	timeout := time.NewTimer(n.stopTimeout + stopMargin)
 	defer timeout.Stop()
@@ -402,15 +402,15 @@ func (cfg *Config) processQueue() string {
 	return runs.ProcessQueuePrefix + cmp.Or(cfg.Identity, aloneName)
 }
 
-// newProcessWorker returns the worker of the process's own task queue: its activities await the model
-// calls that have left their workflow tasks. It has no version, because no other process has its
+// newProcessWorker returns the worker of the process's own task queue: its activities await the steps
+// that have left their workflow tasks. It has no version, because no other process has its
 // queue.
 func newProcessWorker(cfg Config, a *activities.Activities) worker.Worker {
 	o := options(cfg)
 	o.DisableWorkflowWorker, o.DeploymentOptions = true, worker.DeploymentOptions{}
 	o.ActivityTaskPollerBehavior = worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 1, MaximumNumberOfPollers: maxPollers})
 	w := worker.New(cfg.Temporal, cfg.processQueue(), o)
-	a.RegisterModelCall(w)
+	a.RegisterSteps(w)
 	return w
 }
 

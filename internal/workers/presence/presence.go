@@ -179,11 +179,11 @@ func (p *Presence) Begin(ctx context.Context, token []byte) (end func(), err err
 }
 
 // AwaitWorkflowTask returns when the bucket has the workflow task of an execution that this process
-// has received. isRepeated reports that Temporal has dispatched the task before, to any worker. It
-// fails if there is no task, and with ctx's cause if ctx ends.
-func (p *Presence) AwaitWorkflowTask(ctx context.Context, runID string) (isRepeated bool, err error) {
+// has received. The results are when it was received, and whether Temporal has dispatched it before,
+// to any worker. It fails if there is no task, and with ctx's cause if ctx ends.
+func (p *Presence) AwaitWorkflowTask(ctx context.Context, runID string) (received time.Time, isRepeated bool, err error) {
 	awaited, err := p.tasks.awaitStored(ctx, runID)
-	return awaited.attempt > 1, err
+	return awaited.received, awaited.attempt > 1, err
 }
 
 // storeTasks writes the tasks of the worker, one write at a time, until ctx ends. Changes during a

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -49,8 +50,9 @@ type Tasks struct {
 // task is a Task, and the version in which it was added.
 type task struct {
 	Task
-	attempt int32 // of a workflow task, from 1
-	version int
+	attempt  int32     // of a workflow task, from 1
+	received time.Time // a workflow task
+	version  int
 }
 
 // NewTasks returns an empty value.
@@ -110,7 +112,7 @@ func (t *Tasks) addWorkflowTask(r *workflowservice.PollWorkflowTaskQueueResponse
 	if len(r.GetTaskToken()) == 0 {
 		return
 	}
-	t.add(r.GetWorkflowExecution().GetRunId(), task{Task: Task{Token: r.GetTaskToken(), IsWorkflow: true}, attempt: r.GetAttempt()})
+	t.add(r.GetWorkflowExecution().GetRunId(), task{Task: Task{Token: r.GetTaskToken(), IsWorkflow: true}, attempt: r.GetAttempt(), received: time.Now()})
 }
 
 // endWorkflowTask removes a workflow task of which err is the answer to its report. If Temporal has

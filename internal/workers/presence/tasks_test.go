@@ -78,13 +78,13 @@ func TestWorkflowTasks(t *testing.T) {
 	call(t, tasks, polling, workflowTask("d", "unknown"), nil)
 	call(t, tasks, &workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: []byte("unknown")}, &workflowservice.RespondWorkflowTaskCompletedResponse{}, serviceerror.NewNotFound("it has timed out"))
 	for _, run := range []string{"a", "c"} {
-		isRepeated, err := victim.AwaitWorkflowTask(t.Context(), run)
-		if err != nil || isRepeated != (run == "c") {
-			t.Errorf("AwaitWorkflowTask of %s: got %v and %v, want %v without an error", run, isRepeated, err, run == "c")
+		received, isRepeated, err := victim.AwaitWorkflowTask(t.Context(), run)
+		if err != nil || isRepeated != (run == "c") || time.Since(received) > time.Minute {
+			t.Errorf("AwaitWorkflowTask of %s: got %s, %v and %v, want a time of the last minute, %v and no error", run, received, isRepeated, err, run == "c")
 		}
 	}
 	for _, run := range []string{"b", "d", "e"} {
-		if _, err := victim.AwaitWorkflowTask(t.Context(), run); err == nil {
+		if _, _, err := victim.AwaitWorkflowTask(t.Context(), run); err == nil {
 			t.Errorf("AwaitWorkflowTask of %s: got no error, want one", run)
 		}
 	}

@@ -18,7 +18,7 @@ func retryAfter(errorType string, pause time.Duration) error {
 // TestFirstModelAttempt: what follows the first attempt of a model call, by how that ended.
 func TestFirstModelAttempt(t *testing.T) {
 	t.Parallel()
-	elsewhere := runs.ModelAnswer{ContinuesOn: runs.ProcessQueuePrefix + "other"}
+	elsewhere := runs.ModelAnswer{LocalAnswer: runs.LocalAnswer{ContinuesOn: runs.ProcessQueuePrefix + "other"}}
 	for name, c := range map[string]struct {
 		answers []runs.ModelAnswer // of the attempts before the last, which has an answer
 		errs    []error
@@ -26,7 +26,7 @@ func TestFirstModelAttempt(t *testing.T) {
 		pause   time.Duration        // at least, in all
 	}{
 		"an answer":                 {},
-		"no room in the task":       {answers: []runs.ModelAnswer{{ContinuesOn: runs.TaskQueue}}, errs: []error{nil}},
+		"no room in the task":       {answers: []runs.ModelAnswer{{LocalAnswer: runs.LocalAnswer{ContinuesOn: runs.TaskQueue}}}, errs: []error{nil}},
 		"it leaves the task":        {answers: []runs.ModelAnswer{elsewhere}, errs: []error{nil}},
 		"it fails in the task":      {answers: make([]runs.ModelAnswer, 1), errs: []error{retryAfter("unavailable", 0)}, earlier: runs.EarlierAttempts{Count: 1, Failures: 1}, pause: time.Second},
 		"it fails for a while":      {answers: make([]runs.ModelAnswer, 1), errs: []error{retryAfter("rate_limited", time.Minute)}, earlier: runs.EarlierAttempts{Count: 1, Failures: 1}, pause: time.Minute},

@@ -111,7 +111,7 @@ func TestLeavingWorkerBeginsNoCall(t *testing.T) {
 	f := setup(t, func(int, *llm.Request) ([]llm.Chunk, error) {
 		return []llm.Chunk{llm.TextDelta{Text: "whole"}, llm.Finish{Reason: llm.FinishStop}}, nil
 	})
-	f.acts.Calls.Leave(t.Context())
+	f.acts.Local.Leave(t.Context())
 	_, result := f.run("hello")
 	f.wantWhole(result)
 	if !strings.Contains(f.history.String(), `"continuesOn":"`+runs.TaskQueue+`"`) {
@@ -123,7 +123,7 @@ func TestLeavingWorkerBeginsNoCall(t *testing.T) {
 // TestStoppedCalls: Stop ends the calls, and waits for them.
 func TestStoppedCalls(t *testing.T) {
 	t.Parallel()
-	calls := activities.NewModelCalls("process")
+	calls := activities.NewLocalSteps("process")
 	calls.Stop()
 	calls.Leave(t.Context())
 	calls.Stop()
