@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/runs"
 
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
@@ -65,8 +66,8 @@ type deployedRun struct {
 	reader *kit.Follower
 }
 
-// startRun starts a run that pauses in a turn, and waits until it does; kit.NoTurn = it does not
-// pause.
+// startRun starts a run that pauses in a turn, and waits until it does and its model call has left
+// the workflow task; kit.NoTurn = it does not pause.
 func (d *deployment) startRun(t *testing.T, turn int) *deployedRun {
 	t.Helper()
 	r := &deployedRun{ModelScript: kit.NewModelScript("observe", turn, 0)}
@@ -81,6 +82,11 @@ func (d *deployment) startRun(t *testing.T, turn int) *deployedRun {
 	case <-r.Paused:
 	case <-r.reader.Ctx.Done():
 		t.Fatalf("the model is not called in turn %d: %v", turn, r.reader.Ctx.Err())
+	}
+	// Until then the run may have no version, and a step that follows the call in the same workflow
+	// task does not learn of a deploy.
+	if err := kit.AwaitActivity(r.reader.Ctx, d.api.Endpoint, r.in, runs.ActivityCallModel); err != nil {
+		t.Fatal(err)
 	}
 	return r
 }

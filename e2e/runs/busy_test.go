@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -100,7 +99,11 @@ func TestPauseAndResume(t *testing.T) {
 func TestRunContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Again and again."))
-	const turns = 640
+	const turns = 200
+	c := kit.NewCluster(t)
+	c.StartServers(t, "-history-events", "100")
+	a := c.StartAPI(t)
+	c.StartWorker(t)
 	fixtures := make([]kit.Fixture, turns)
 	for i := range fixtures {
 		fixtures[i].Response.ToolCalls = []kit.ModelCall{{Name: "calculate", Arguments: `{"expression":"6*7"}`}}
@@ -108,22 +111,16 @@ func TestRunContinuesAsNew(t *testing.T) {
 	done := kit.Marked("Enough.")
 	fixtures[turns-1].Response = kit.Response{Content: done}
 	kit.SharedModel.AnswerInOrder(t, in.Messages[0].Content, fixtures...)
-	f := kit.Shared.NewFollower(t, in)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.WaitTimeout) // 640 turns on a slow machine
-	defer cancel()
-	f.Agent, f.Ctx = "/v1/agents/tireless/runs", ctx
-	if err := f.Connect(); err != nil {
-		t.Fatal(err)
-	}
+	f := a.FollowAgent(t, "/v1/agents/tireless/runs", in)
 	f.Finish(t)
 	messages := kit.ShownMessages(t, in.Messages, f.Events)
 	if n := len(messages); n != 2*turns || messages[n-1].Content != done {
 		t.Errorf("got %d messages, the last %+v, want %d with the answer", n, messages[n-1], 2*turns)
 	}
-	if n := kit.Shared.ExecutionsOf(t, in); n < 2 {
+	if n := a.ExecutionsOf(t, in); n < 2 {
 		t.Errorf("number of executions = %d, want at least 2", n)
 	}
-	again := kit.Shared.FollowAfter(t, in, f.Events[:len(f.Events)/2])
+	again := a.FollowAfter(t, in, f.Events[:len(f.Events)/2])
 	again.Finish(t)
 	kit.WantSameEvents(t, "the second half", f.Events, again.Events)
 }

@@ -19,7 +19,7 @@ func TestContinuedRunsSurviveKills(t *testing.T) {
 	t.Parallel()
 	const turns, kills, runs = 60, 5, 4
 	c := kit.NewCluster(t)
-	c.StartServers(t, "-history-events", "60")
+	c.StartServers(t, "-history-events", "30")
 	a := c.StartAPI(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
