@@ -148,6 +148,7 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.StoreResult, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
 	r.RegisterActivityWithOptions(a.InterruptForLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 	r.RegisterActivityWithOptions(a.AnswerSubagent, activity.RegisterOptions{Name: runs.ActivityAnswerSubagent})
+	r.RegisterActivityWithOptions(a.IsBehind, activity.RegisterOptions{Name: runs.ActivityIsBehind})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})
 	r.RegisterActivityWithOptions(a.WriteTitle, activity.RegisterOptions{Name: runs.ActivityWriteTitle})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: runs.ActivityNotify})
@@ -211,11 +212,11 @@ func (a *Activities) cancellable(ctx context.Context, s runs.Step) (_ context.Co
 }
 
 // cancelRequested reports whether the log has a request to cancel the step's run. Unlike the
-// context of beginCancellable it also finds a cancel from before the attempt began. It is false for
-// compensating steps.
+// context of beginCancellable it also finds a cancel from before the attempt began. It is true for
+// steps that stop, and false for other compensating steps.
 func (a *Activities) cancelRequested(ctx context.Context, s runs.Step) (bool, error) {
-	if s.Compensates {
-		return false, nil
+	if s.Compensates || s.Stops {
+		return s.Stops, nil
 	}
 	return a.Log.CancelRequested(ctx, runOf(s.Run))
 }

@@ -128,7 +128,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *n
 	}
 	// The cancel may be older than the worker's subscription to announcements, which is older than the
 	// attempt's first record. So the conversation has that request.
-	if conversation.LastCancel > 0 {
+	if conversation.LastCancel > 0 || in.Stops {
 		cancelRequested, err := a.cancelRequested(ctx, in.Step)
 		if err != nil {
 			return false, err

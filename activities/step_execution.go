@@ -123,6 +123,15 @@ func (a *Activities) doneBefore(ctx context.Context, place stream.Place, err err
 	return nil, err
 }
 
+// IsBehind is run.behind.v1, a local activity: it reports whether the lane of the agent has records after
+// those that the workflow knows.
+func (a *Activities) IsBehind(ctx context.Context, in runs.Step) (isBehind bool, err error) {
+	ctx = inStep(ctx, in)
+	defer recoverPanic(ctx, &err)
+	isBehind, err = a.Log.HasLater(ctx, agentPlace(in, in.ID))
+	return isBehind, activityError(ctx, err)
+}
+
 // isSmall reports whether the answer of a step that has ended may be reported with a workflow task.
 func isSmall(step *localStep) bool {
 	if step.err != nil {

@@ -66,7 +66,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	}
 	// The run was cancelled, and this activity only records the decision. If an earlier attempt has
 	// begun, the tool may have been called.
-	if outcome == "" && in.Cancelled {
+	if outcome == "" && (in.Cancelled || in.Stops && !in.OutlastsCancel) {
 		result, outcome = tools.Failed(callCancelled), runs.OutcomeCancelled
 		if attempt.FollowsUnfinished() {
 			result = tools.Failed(outcomeUnknown)

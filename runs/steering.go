@@ -28,3 +28,11 @@ func (s *Steering) TakePending() []uint64 {
 	s.Delivered = len(s.Steered)
 	return left
 }
+
+// TakeBack counts the messages after a record as not delivered: the model call whose answer is the
+// record cannot have received them.
+func (s *Steering) TakeBack(answer uint64) {
+	for s.Delivered > 0 && s.Steered[s.Delivered-1] > answer {
+		s.Delivered--
+	}
+}

@@ -23,6 +23,9 @@ type Step struct {
 	PipelineStep *StepRef `json:"place,omitempty"`
 	// Compensates tells that the step undoes another one: a cancel of the run does not stop it.
 	Compensates bool `json:"compensates,omitempty"`
+	// Stops tells that the run or child stops, and only wants to know whether the step was done: an
+	// attempt that is made nevertheless ends as cancelled.
+	Stops bool `json:"stops,omitempty"`
 	// Earlier are the attempts of the step in other activities.
 	Earlier EarlierAttempts `json:"earlier,omitzero"`
 }

@@ -188,6 +188,10 @@ func (p pipelineExecutor) runActiveStep(ctx workflow.Context) (end ending, err e
 	// compensate.
 	restartsBranches := pos.Branches != nil && pos.Branches.Suspended && ctx.Err() != nil
 	switch {
+	case end.isOver() && !restartsBranches && pos.Active != nil && p.run.isBehind(ctx):
+		if caughtUp, stepErr := p.catchUp(ctx); caughtUp.outcome != runs.OutcomeCancelled {
+			end, err = caughtUp, stepErr
+		}
 	case end.isOver() && !restartsBranches:
 	case pos.Branches != nil:
 		end, err = p.runBranches(ctx)
@@ -233,7 +237,7 @@ func (p pipelineExecutor) runCall(ctx workflow.Context) (end ending, err error) 
 		}
 		p.run.turn++
 	}
-	if p.run.interrupts.held != nil {
+	if p.run.interrupts.held != nil && !p.run.control.catchesUp {
 		return p.run.continueHeld(ctx)
 	}
 	return ending{}, nil
@@ -248,10 +252,16 @@ func (p pipelineExecutor) runAgent(ctx workflow.Context) (end ending, err error)
 			if active := p.position.Active; active.Turns >= active.Limits.Turns {
 				return limitEnding(runs.CodeLimitTurns, "the agent reached its limit of %d turns", active.Limits.Turns), nil
 			}
-			if err := p.run.safePoint(ctx); err != nil {
+			if p.run.control.catchesUp {
+				if !p.run.isBehind(ctx) {
+					return cancelledEnding, nil
+				}
+			} else if err := p.run.safePoint(ctx); err != nil {
 				return ending{}, err
+			} else {
+				end = p.run.checkSoftLimits(ctx)
 			}
-			if end = p.run.checkSoftLimits(ctx); !end.isOver() && p.run.interrupts.held == nil {
+			if !end.isOver() && p.run.interrupts.held == nil {
 				p.position.Active.Turns++
 				end = p.run.takeTurn(ctx)
 			}
@@ -261,6 +271,9 @@ func (p pipelineExecutor) runAgent(ctx workflow.Context) (end ending, err error)
 			}
 		}
 		if p.run.interrupts.held != nil {
+			if p.run.control.catchesUp {
+				return ending{}, nil
+			}
 			if end, err := p.run.continueHeld(ctx); end.isOver() || err != nil {
 				return end, err
 			}

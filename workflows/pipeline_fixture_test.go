@@ -62,6 +62,7 @@ type pipelineFixture struct {
 	eventOf        map[string]pipeline.Event // by call or message
 	pathOf         map[string]string         // paths of calls with an interrupt
 	advances       []runs.AdvanceInput
+	calls          []runs.ToolCall
 	finished       []runs.FinishInput
 	executions     []runs.Input // the input of each
 	executedPaths  []string     // paths of executed steps
@@ -182,6 +183,15 @@ func (f *pipelineFixture) beginExecution(in any) {
 		f.mu.Unlock()
 		f.decide(end.Interrupts)
 		return nil
+	}
+	execution.isBehind = func(s runs.Step) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		known := s.After
+		if s.Child != nil {
+			known = max(known, s.Child.Since)
+		}
+		return f.lastRecord[laneOf(s)] > known
 	}
 	if f.programs != nil {
 		execution.env.RegisterWorkflowWithOptions(f.programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
@@ -333,6 +343,9 @@ func (f *pipelineFixture) callTool(in runs.ToolCall) (runs.ToolAnswer, error) {
 	if recorded {
 		return answer, nil
 	}
+	f.mu.Lock()
+	f.calls = append(f.calls, in)
+	f.mu.Unlock()
 	answer, err := f.makeCall(in)
 	if err != nil {
 		return answer, err
@@ -351,6 +364,8 @@ func (f *pipelineFixture) callTool(in runs.ToolCall) (runs.ToolAnswer, error) {
 func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	ev, err := doneEvent(`{"approved":false}`), error(nil)
 	switch {
+	case in.Stops:
+		ev = cancelledEvent
 	case in.Decision == nil, in.Decision.Kind == runs.DecisionToolResult:
 		ev, err = f.executeStep(in.PipelineStep.Path)
 	case in.Decision.Kind == runs.DecisionApprove:
@@ -367,7 +382,9 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	if in.LaneAfter != f.lastRecord[tools] && (in.LaneAfter != 0 || since < f.lastRecord[tools]) {
 		f.t.Errorf("call %s on %s: got LaneAfter %d, want %d", in.ID, tools, in.LaneAfter, f.lastRecord[tools])
 	}
-	f.executedPaths = append(f.executedPaths, in.PipelineStep.Path)
+	if !in.Stops {
+		f.executedPaths = append(f.executedPaths, in.PipelineStep.Path)
+	}
 	if err != nil {
 		f.write(tools, "")
 		return runs.ToolAnswer{}, f.failStep(in.Step, in.TurnStepID, err)

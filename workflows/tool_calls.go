@@ -140,7 +140,7 @@ func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, inte
 		return endingFromFailure(timeout)
 	case t.err != nil:
 		return r.endingFromError(ctx, t.err)
-	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(len(t.calls)):
+	case t.cancelled || (ctx.Err() != nil || r.control.catchesUp) && !r.isDoneDespiteCancel(len(t.calls)):
 		return cancelledEnding
 	case len(t.suspended)+len(t.questions) > 0 && !r.admitInterrupts(interrupts):
 		return tooManyInterruptsEnding
@@ -192,7 +192,12 @@ func (t *toolCalls) interruptsSoFar(workflow.Context) *runs.Interrupts {
 // for.
 func (t *toolCalls) nextCall() int {
 	stopped := t.err != nil || t.cancelled || t.ctx.Err() != nil
-	return slices.IndexFunc(t.calls, func(c call) bool { return !t.activeSequences[c.sequence] && (c.resumes != nil || !stopped) })
+	return slices.IndexFunc(t.calls, func(c call) bool {
+		if t.run.control.catchesUp && (c.isForSubagent() || c.isForQueue()) {
+			return false
+		}
+		return !t.activeSequences[c.sequence] && (c.resumes != nil || !stopped)
+	})
 }
 
 // start starts the next call on a lane, if one may start: as a child workflow, on the tool's task

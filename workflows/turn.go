@@ -49,7 +49,7 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 		r.answerMessage = answer.MessageID
 		return successEnding
 	}
-	if end := r.checkLimits(); end.isOver() {
+	if end := r.checkLimits(); end.isOver() && !r.control.catchesUp {
 		return end
 	}
 	if answer.Count() == 0 {
@@ -107,6 +107,10 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	answer, err := executeStep[runs.ModelAnswer](ctx, call, r.scheduling(ctx, runs.ActivityCallModel, fmt.Sprintf("turn %d", r.turn)))
 	if err != nil {
 		r.noteFailedStep(call.Step, call.Steered)
+	}
+	// A lost workflow task may have made the call, without messages that came later.
+	if err == nil {
+		r.control.steering.TakeBack(answer.Seq)
 	}
 	for _, u := range answer.OtherUsage {
 		r.use(u)

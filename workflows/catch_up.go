@@ -1,0 +1,46 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/perdure/perdure/runs"
+)
+
+// A workflow task may be lost with its worker, after steps were executed within it. Temporal repeats
+// the task, and each step finds its record. But the repeated task may have what the lost one had not:
+// a cancel, or the passing of a deadline. A pipeline that stops for such a reason first catches up with
+// the log, because its compensations must know of all that was done. Other agents need not: the record
+// of their end follows whatever is in the log, and counts the usage there.
+
+// isBehind reports whether the log has records of the agent of which this execution does not know. It
+// is also true if the log cannot be asked. It works although ctx is cancelled.
+func (r *run) isBehind(ctx workflow.Context) (isBehind bool) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: 5 * time.Second, RetryPolicy: retryPolicy(0), Summary: "is the log ahead?",
+	})
+	err := workflow.ExecuteLocalActivity(ctx, runs.ActivityIsBehind, r.ownStep("behind")).Get(ctx, &isBehind)
+	return isBehind || err != nil
+}
+
+// catchUp executes the active step of a pipeline that has to stop, as far as the log has it: a step
+// that is not done ends as cancelled (runs.Step.Stops), and starts no child and no call of another task
+// queue.
+func (p pipelineExecutor) catchUp(ctx workflow.Context) (end ending, err error) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	p.run.control.catchesUp = true
+	defer func() { p.run.control.catchesUp = false }()
+	if p.position.Active.CallID != "" {
+		end, err = p.runCall(ctx)
+	} else {
+		end, err = p.runAgent(ctx)
+	}
+	if end.interrupts != nil || p.run.interrupts.held != nil { // nobody has learned of them
+		end = cancelledEnding
+	}
+	return end, err
+}
