@@ -52,6 +52,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 		return answer, errors.Join(err, a.countAnswer(ctx, in, answer))
 	}
 	defer attempt.Close()
+	ctx = afterUnfinished(ctx, in.Step, attempt)
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
 	narrator := narration.New(place.Run, in.ID, attempt)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 )
 
 // This file connects activities with telemetry: spans and log lines carry the run.
@@ -36,6 +37,16 @@ type earlierKey struct{}
 func earlierAttempts(ctx context.Context) runs.EarlierAttempts {
 	earlier, _ := ctx.Value(earlierKey{}).(runs.EarlierAttempts)
 	return earlier
+}
+
+// afterUnfinished returns a context whose attempt number counts an unfinished attempt of the step of
+// which the activity does not know: that of a workflow task that was lost.
+func afterUnfinished(ctx context.Context, s runs.Step, attempt *stream.Attempt) context.Context {
+	if !attempt.FollowsUnfinished() || attemptOf(ctx) > 1 {
+		return ctx
+	}
+	s.Earlier.Count = 1
+	return inStep(ctx, s)
 }
 
 // attemptOf returns the number of the attempt of the context's step, from 1.

@@ -49,7 +49,7 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 		return recordedToolAnswer(ctx, done)
 	}
 	defer attempt.Close()
-	ctx, cancel := attempt.Context(ctx)
+	ctx, cancel := attempt.Context(afterUnfinished(ctx, in.Step, attempt))
 	defer cancel()
 	// The arguments of the call, the state and the decisions are content: they come from the log.
 	snap, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, opened)

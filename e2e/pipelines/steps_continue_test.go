@@ -26,7 +26,7 @@ func TestPipelinesContinueAsNew(t *testing.T) {
 	w := startJournalServer(t)
 	s.Agents = w.agents(t)
 	s.Env = append(w.environ(s.Agents), "PERDURE_PARK_AFTER=100ms")
-	s.StartServers(t, "-history-events", "60")
+	s.StartServers(t, "-history-events", "20")
 	api := s.StartAPI(t)
 	busy, idle := s.StartWorker(t), s.StartWorker(t)
 	var errands []*pipelineRun
@@ -53,7 +53,8 @@ func TestPipelinesContinueAsNew(t *testing.T) {
 	}
 }
 
-// checkContinued checks that a thread and its branches had many executions.
+// checkContinued checks that a thread had many executions. Its branches may have one each: a branch of
+// short steps is one workflow task, and only the next task learns that the history is long.
 func checkContinued(t *testing.T, p *kit.Endpoint, in kit.Input) {
 	t.Helper()
 	c, err := p.DialTemporal(t.Context())
@@ -72,9 +73,7 @@ func checkContinued(t *testing.T, p *kit.Endpoint, in kit.Input) {
 		}
 	}
 	t.Logf("executions: %v", executions)
-	for id, n := range executions {
-		if n < 2 || id == "" && n < 6 {
-			t.Errorf("number of executions of %s%s = %d, want at least 2, and 6 of the thread", thread, id, n)
-		}
+	if n := executions[""]; n < 6 {
+		t.Errorf("number of executions of %s = %d, want at least 6", thread, n)
 	}
 }
