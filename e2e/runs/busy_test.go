@@ -99,7 +99,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestRunContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	in := kit.NewInput(kit.Marked("Again and again."))
-	const turns = 200
+	const turns = 640
 	c := kit.NewCluster(t)
 	c.StartServers(t, "-history-events", "100")
 	a := c.StartAPI(t)
