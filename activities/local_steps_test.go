@@ -1,6 +1,8 @@
 package activities_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/tools"
 )
 
 // blockedModel returns a fixture whose first model call blocks until release is closed, and then
@@ -102,6 +105,30 @@ func TestModelCallFailsWithinTask(t *testing.T) {
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeError)
 	wantEqual(t, "code", result.Code, string(llm.CodeUnavailable))
 	wantEqual(t, "number of model calls", f.calls.Load(), 8)
+}
+
+// TestLargeAnswerLeavesTask: a step whose answer is large leaves its workflow task, because the answers
+// of many steps are reported with one task. It is not executed again.
+func TestLargeAnswerLeavesTask(t *testing.T) {
+	t.Parallel()
+	tool := tools.Func(strings.Repeat("note_", 10), "notes", func(_ context.Context, in journalEntry) (string, error) { return in.Note, nil })
+	f := setup(t, func(n int, _ *llm.Request) ([]llm.Chunk, error) {
+		if n > 1 {
+			return []llm.Chunk{llm.TextDelta{Text: "done"}, llm.Finish{Reason: llm.FinishStop}}, nil
+		}
+		var calls [][3]string
+		for i := range 60 {
+			calls = append(calls, [3]string{fmt.Sprint("x", i), tool.Spec().Name, `{"note":"n"}`})
+		}
+		return callAnswer(calls...)
+	}, tool)
+	f.limits.ParallelTools = 64
+	_, result := f.run("hello")
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	if n := strings.Count(f.history.String(), `"continuesOn":"process"`); n != 1 {
+		t.Errorf("steps that have left their task = %d, want 1", n)
+	}
+	wantEqual(t, "number of model calls", f.calls.Load(), 2)
 }
 
 // TestLeavingWorkerBeginsNoCall: a worker that leaves makes no call within a workflow task. An activity

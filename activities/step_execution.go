@@ -51,9 +51,9 @@ func executeStep[Out any, P localAnswer[Out]](ctx context.Context, a *Activities
 	return answer, activityError(ctx, err)
 }
 
-// executeWithinTask executes do as the first attempt of a step, in a local activity. The answer has ContinuesOn if
-// the step has left the workflow task, or if there is no room for it there. An error is that of the
-// attempt.
+// executeWithinTask executes do as the first attempt of a step, in a local activity. The answer has
+// ContinuesOn if the step has left the workflow task, or if there is no room for it there. An error is
+// that of the attempt.
 func executeWithinTask[Out any, P localAnswer[Out]](ctx context.Context, a *Activities, s runs.Step, do func(context.Context) (Out, error)) (answer Out, err error) {
 	continued := func(queue string) (Out, error) {
 		P(&answer).ContinueOn(queue)

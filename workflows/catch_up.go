@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// A workflow task may be lost with its worker, after steps were executed within it. Temporal repeats
-// the task, and each step finds its record. But the repeated task may have what the lost one had not:
-// a cancel, or the passing of a deadline. A pipeline that stops for such a reason first catches up with
-// the log, because its compensations must know of all that was done. Other agents need not: the record
-// of their end follows whatever is in the log, and counts the usage there.
+// A worker may die within a workflow task, after it has executed steps there. Temporal repeats the task,
+// and each step finds its record. But the repeated task may have what the lost one had not: a cancel, or
+// the passing of a deadline. A pipeline that stops for such a reason first catches up with the log,
+// because it must compensate for all that the lost task has done. Other agents need not: the activity
+// run.finish writes the end of the run after whatever the log has, and counts the usage there.
 
 // isBehind reports whether the log has records of the agent of which this execution does not know. It
-// is also true if the log cannot be asked. It works although ctx is cancelled.
+// is also true if the log is unavailable for 5 s. It works although ctx is cancelled.
 func (r *run) isBehind(ctx workflow.Context) (isBehind bool) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()

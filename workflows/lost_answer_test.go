@@ -48,16 +48,18 @@ func TestPauseDuringCall(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a call or an advance that was recorded counts once, even if its worker died before
-// the workflow received the answer.
-func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	const steps = `
+// journey is a pipeline with compensations.
+const journey = `
 steps:
   - {name: book, tool: book, compensate: {tool: cancel}}
   - {name: pay, tool: pay, compensate: {tool: refund}}
   - {name: ship, tool: ship}
 `
+
+// TestLostAnswers: a call or an advance that was recorded counts once, even if its worker died before
+// the workflow received the answer.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		events      map[string]string
 		cancelAt    string // the run is cancelled as the call at this path ends
@@ -74,7 +76,7 @@ steps:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fixture := setupPipeline(t, steps)
+			fixture := setupPipeline(t, journey)
 			fixture.executeStep = eventsByPath(c.events)
 			fixture.loseAnswer = func(s runs.Step) bool {
 				if s.PipelineStep != nil && s.PipelineStep.Path == c.cancelAt {

@@ -14,9 +14,9 @@ import (
 )
 
 // publishSums publishes a pipeline with a number of short tool calls, and returns where its runs begin.
-func publishSums(t *testing.T, agent string, n int) string {
+func publishSums(t *testing.T, p *kit.Endpoint, agent string, n int) string {
 	t.Helper()
-	kit.Shared.Publish(t, agent, fmt.Sprintf(`
+	p.Publish(t, agent, fmt.Sprintf(`
 name: %s
 tools: [calculate]
 steps:
@@ -56,7 +56,7 @@ func TestShortStepsTakeNoRoundTrips(t *testing.T) {
 	t.Parallel()
 	const steps = 30
 	in := kit.NewInput(kit.Marked("Sum up."))
-	events := kit.Shared.RunAgent(t, publishSums(t, "sums-short", steps), in)
+	events := kit.Shared.RunAgent(t, publishSums(t, kit.Shared.Endpoint, "sums-short", steps), in)
 	if n := countResults(events); n != steps {
 		t.Errorf("number of tool results = %d, want %d", n, steps)
 	}
@@ -75,7 +75,7 @@ func TestShortStepsTakeNoRoundTrips(t *testing.T) {
 func TestUpdateDuringShortSteps(t *testing.T) {
 	t.Parallel()
 	const rounds, steps = 5, 300
-	agent := publishSums(t, "sums-long", steps)
+	agent := publishSums(t, kit.Shared.Endpoint, "sums-long", steps)
 	var took []time.Duration
 	for range rounds {
 		in := kit.NewInput(kit.Marked("Sum up."))
@@ -104,20 +104,8 @@ func TestUpdateDuringShortSteps(t *testing.T) {
 func TestShortStepsSurviveKills(t *testing.T) {
 	p := kit.Setup(t)
 	const steps, kills = 200, 3
-	p.Publish(t, "sums", fmt.Sprintf(`
-name: sums
-tools: [calculate]
-steps:
-  - name: sums
-    loop:
-      max: %d
-      until: "false"
-      steps:
-        - {name: sum, tool: calculate, args: {expression: "${string(round)}+1"}}
-  - {name: last, set: {/last: "${steps.sum}"}}
-`, steps))
 	in := kit.NewInput(kit.Marked("Sum up."))
-	f := p.FollowAgent(t, "/v1/agents/sums/runs", in)
+	f := p.FollowAgent(t, publishSums(t, p.Endpoint, "sums", steps), in)
 	for kill := range kills {
 		for countResults(f.Events) < (kill+1)*steps/(kills+1) {
 			f.Until(t, func(e kit.Event) bool { return e.Type == "TOOL_CALL_RESULT" })
