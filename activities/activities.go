@@ -148,7 +148,7 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.StoreResult, activity.RegisterOptions{Name: runs.ActivityStoreToolResult})
 	r.RegisterActivityWithOptions(a.InterruptForLimit, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt})
 	r.RegisterActivityWithOptions(a.AnswerSubagent, activity.RegisterOptions{Name: runs.ActivityAnswerSubagent})
-	r.RegisterActivityWithOptions(a.IsBehind, activity.RegisterOptions{Name: runs.ActivityIsBehind})
+	r.RegisterActivityWithOptions(a.IsLogAhead, activity.RegisterOptions{Name: runs.ActivityIsLogAhead})
 	r.RegisterActivityWithOptions(a.Finish, activity.RegisterOptions{Name: runs.ActivityFinish})
 	r.RegisterActivityWithOptions(a.WriteTitle, activity.RegisterOptions{Name: runs.ActivityWriteTitle})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: runs.ActivityNotify})

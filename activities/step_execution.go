@@ -123,13 +123,16 @@ func (a *Activities) doneBefore(ctx context.Context, place stream.Place, err err
 	return nil, err
 }
 
-// IsBehind is run.behind.v1, a local activity: it reports whether the lane of the agent has records after
-// those that the workflow knows.
-func (a *Activities) IsBehind(ctx context.Context, in runs.Step) (isBehind bool, err error) {
-	ctx = inStep(ctx, in)
+// IsLogAhead is log.ahead.v1, a local activity: it reports whether the lane of the agent, or that of a
+// tool call, has records after those that the workflow knows.
+func (a *Activities) IsLogAhead(ctx context.Context, in runs.LogCheck) (isAhead bool, err error) {
+	ctx = inStep(ctx, in.Step)
 	defer recoverPanic(ctx, &err)
-	isBehind, err = a.Log.HasLater(ctx, agentPlace(in, in.ID))
-	return isBehind, activityError(ctx, err)
+	isAhead, err = a.Log.HasLater(ctx, agentPlace(in.Step, in.ID))
+	if call := in.Call; call != nil && !isAhead && err == nil {
+		isAhead, err = a.Log.HasLater(ctx, toolPlace(runs.ToolCall{Step: in.Step, Lane: call.Lane, LaneAfter: call.After}))
+	}
+	return isAhead, activityError(ctx, err)
 }
 
 // isSmall reports whether the answer of a step that has ended may be reported with a workflow task.

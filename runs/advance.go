@@ -41,6 +41,12 @@ func (in AdvanceInput) AfterAttempts(earlier EarlierAttempts) AdvanceInput {
 	return in
 }
 
+// Stopping returns the input for a run that stops (see Step.Stops).
+func (in AdvanceInput) Stopping() AdvanceInput {
+	in.Stops = true
+	return in
+}
+
 // AdvanceResult is the output of ActivityAdvance: the next action of the pipeline, and its tree
 // position. The pipeline is at its end if [AdvanceResult.IsEnd].
 type AdvanceResult struct {

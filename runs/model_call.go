@@ -24,5 +24,11 @@ func (c ModelCall) AfterAttempts(earlier EarlierAttempts) ModelCall {
 	return c
 }
 
+// Stopping returns the input for a run that stops (see Step.Stops).
+func (c ModelCall) Stopping() ModelCall {
+	c.Stops = true
+	return c
+}
+
 // MaxCalls bounds ModelAnswer.Calls. Further calls are known by their index in the message.
 const MaxCalls = 64

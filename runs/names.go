@@ -33,7 +33,7 @@ const (
 	ActivityWriteTitle      = "title.write.v1"
 	ActivityAwaitQueue      = "queue.await.v1"
 	ActivityAdvance         = "pipeline.advance.v1"
-	ActivityIsBehind        = "run.behind.v1"
+	ActivityIsLogAhead      = "log.ahead.v1"
 	ActivityLimitInterrupt  = "limit.interrupt.v1"
 	ActivitySendWebhook     = "webhook.send.v1"
 	ActivityStartFiredRun   = "schedule.run.v1"

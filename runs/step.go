@@ -30,6 +30,19 @@ type Step struct {
 	Earlier EarlierAttempts `json:"earlier,omitzero"`
 }
 
+// LogCheck is the input of ActivityIsLogAhead: whether the log has records after Step.After in the
+// agent's lane, or in that of a tool call.
+type LogCheck struct {
+	Step
+	Call *CallLane `json:"call,omitempty"`
+}
+
+// CallLane is the lane of a tool call. After is its last record that the workflow knows; 0 = none.
+type CallLane struct {
+	Lane  int    `json:"lane"`
+	After uint64 `json:"after,omitempty"`
+}
+
 // EarlierAttempts counts the attempts of a step that were made before its present activity was
 // scheduled, and how many of them failed by themselves. Temporal counts those of one activity.
 type EarlierAttempts struct {

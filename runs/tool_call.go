@@ -53,6 +53,12 @@ func (c ToolCall) AfterAttempts(earlier EarlierAttempts) ToolCall {
 	return c
 }
 
+// Stopping returns the input for a run that stops (see Step.Stops).
+func (c ToolCall) Stopping() ToolCall {
+	c.Stops = true
+	return c
+}
+
 // AwaitQueue is the input of ActivityAwaitQueue, which waits for workers of a task queue. It fails
 // after PERDURE_TOOL_GRACE.
 type AwaitQueue struct {

@@ -39,6 +39,8 @@ func (r *run) endingFromError(ctx workflow.Context, err error) ending {
 	switch {
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		return cancelledEnding
+	case errors.Is(err, errNotBegun):
+		return r.mustEnd(ctx)
 	case timedOutByOutage(err):
 		return r.overdueEnding()
 	case errors.As(err, &app): // for ErrorFenced, finish finds out which execution owns the run

@@ -43,6 +43,7 @@ func (r *run) options(ctx workflow.Context, summary string) workflow.ActivityOpt
 func (r *run) scheduling(ctx workflow.Context, activity, summary string) scheduling {
 	return scheduling{
 		activity: activity, options: func() workflow.ActivityOptions { return r.options(ctx, summary) },
+		stops: func() bool { return r.isStopping(ctx) }, isLogAhead: func(ctx workflow.Context) bool { return r.isLogAhead(ctx, nil) },
 		// Temporal gets a notification with the end of the workflow task, and the inbox waits for it.
 		awaitsTask: r.thread != nil && r.thread.isNotifying(),
 	}

@@ -27,7 +27,7 @@ func (p pipelineExecutor) advance(ctx workflow.Context) (runs.AdvanceResult, err
 	p.tree = nil
 	var next runs.AdvanceResult
 	err := p.runAdvance(ctx, in, &next)
-	if ctx.Err() != nil && err != nil && (p.run.log.HasBegun() || p.run.isBehind(ctx)) {
+	if ctx.Err() != nil && err != nil && p.run.log.HasBegun() {
 		err = p.advanceAfterCancel(ctx, in, &next)
 	}
 	if err != nil {

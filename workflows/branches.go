@@ -78,7 +78,7 @@ func (p pipelineExecutor) runSomeBranches(ctx workflow.Context) (more bool, end 
 	b := &branches{run: p.run, progress: p.position.Branches, changes: workflow.NewSelector(ctx), ids: map[int]string{}}
 	b.ctx, b.cancel = workflow.WithCancel(ctx)
 	defer b.cancel()
-	b.children = &children{run: p.run, ctx: b.ctx, refusesInterrupts: b.isStopped, addError: b.fail, otherWork: func() int { return 0 }, interruptsSoFar: b.interruptsSoFar}
+	b.children = &children{run: p.run, ctx: b.ctx, refusesInterrupts: b.refusesInterrupts, addError: b.fail, otherWork: func() int { return 0 }, interruptsSoFar: b.interruptsSoFar}
 	b.children.listen(ctx, b.changes)
 	for slot := range b.progress.Concurrency {
 		b.free = append(b.free, slot)
@@ -113,8 +113,11 @@ func (b *branches) startMore(ctx workflow.Context) {
 // hasFailed reports whether a failed branch fails the whole step.
 func (b *branches) hasFailed() bool { return b.progress.StopOnFailure && len(b.progress.Failures) > 0 }
 
-// isStopped reports whether no branch starts, and interrupts are refused.
+// isStopped reports whether no branch starts.
 func (b *branches) isStopped() bool { return b.err != nil || b.cancelled || b.hasFailed() || b.expired }
+
+// refusesInterrupts reports whether interrupts are refused: the step is stopped or cancelled.
+func (b *branches) refusesInterrupts() bool { return b.isStopped() || b.ctx.Err() != nil }
 
 // cancelAll cancels the running branches. It forgets their interrupts, which children.remove
 // cancels when the branches end.

@@ -81,7 +81,7 @@ func (r *run) awaitReply(ctx workflow.Context) ending {
 		// way.
 		ctx.Done().Receive(ctx, nil)
 	}
-	if set := r.interrupts.held; reply.Suspends && ctx.Err() == nil {
+	if set := r.interrupts.held; reply.Suspends && (ctx.Err() == nil || r.takesOver(ctx)) {
 		r.interrupts.held = nil
 		return withInterrupts(set)
 	}

@@ -211,6 +211,12 @@ func (c *children) forwardReply(ctx workflow.Context, in runs.ReplySignal) {
 		return // the child that waited has ended
 	}
 	ci := c.interrupts[i]
+	// This workflow was cancelled, or its work has failed, and the thread did not know. A child that
+	// ended with its interrupts now would not compensate.
+	if in.Suspends && c.refusesInterrupts() {
+		in.Suspends, in.Cancelled = false, true
+		ci.child.cancel()
+	}
 	ci.replied = true
 	c.reply(ctx, ci, in)
 }

@@ -28,6 +28,21 @@ func (r *run) admitInterrupts(set *runs.Interrupts) bool {
 	return len(set.Items) <= runs.MaxInterrupts && r.fits()
 }
 
+// waitFor makes the run wait for interrupts: a held run announces them, another one ends with them. A
+// pipeline that stops drops them, unless the log has that end. The ending is zero if the run waits.
+func (r *run) waitFor(ctx workflow.Context, set *runs.Interrupts) ending {
+	isHeld := r.interrupts.held != nil && len(set.Suspended) == 0
+	switch {
+	case r.isStopping(ctx) && (isHeld || r.child != nil || !r.isLogAhead(ctx, nil)): // held ones are announced between tasks: nobody has learned of them
+		r.interrupts.unhold()
+		return r.mustEnd(ctx)
+	case isHeld:
+		return r.announceHeld(ctx)
+	}
+	r.interrupts.held = nil // suspended subagents end a held run, too: only another run restarts them
+	return withInterrupts(set)
+}
+
 // announceHeld announces the interrupts of the turn to readers and the inbox (interrupt.announce),
 // unless decisions for all of them have arrived. A child signals them to the thread instead. The
 // ending is zero unless that failed.

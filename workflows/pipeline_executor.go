@@ -179,8 +179,8 @@ func (p pipelineExecutor) reopen(ctx workflow.Context) ending {
 
 // runActiveStep executes the branches, the call, the agent or the wait that the pipeline has
 // reached, and sets the event with which it ended. A run that is cancelled or over its limits
-// begins no step. The ending is zero if the run continues. The error is nil except to continue as
-// new.
+// begins no step, but takes over one that the log has. The ending is zero if the run continues. The
+// error is nil except to continue as new.
 func (p pipelineExecutor) runActiveStep(ctx workflow.Context) (end ending, err error) {
 	pos := p.position
 	end = p.run.mustEnd(ctx)
@@ -188,11 +188,7 @@ func (p pipelineExecutor) runActiveStep(ctx workflow.Context) (end ending, err e
 	// compensate.
 	restartsBranches := pos.Branches != nil && pos.Branches.Suspended && ctx.Err() != nil
 	switch {
-	case end.isOver() && !restartsBranches && pos.Active != nil && p.run.isBehind(ctx):
-		if caughtUp, stepErr := p.catchUp(ctx); caughtUp.outcome != runs.OutcomeCancelled {
-			end, err = caughtUp, stepErr
-		}
-	case end.isOver() && !restartsBranches:
+	case end.isOver() && !restartsBranches && (pos.Active == nil || !p.run.takesOver(ctx)):
 	case pos.Branches != nil:
 		end, err = p.runBranches(ctx)
 	case pos.Active != nil && pos.Active.CallID != "":
@@ -237,7 +233,7 @@ func (p pipelineExecutor) runCall(ctx workflow.Context) (end ending, err error) 
 		}
 		p.run.turn++
 	}
-	if p.run.interrupts.held != nil && !p.run.control.catchesUp {
+	if p.run.interrupts.held != nil {
 		return p.run.continueHeld(ctx)
 	}
 	return ending{}, nil
@@ -252,16 +248,10 @@ func (p pipelineExecutor) runAgent(ctx workflow.Context) (end ending, err error)
 			if active := p.position.Active; active.Turns >= active.Limits.Turns {
 				return limitEnding(runs.CodeLimitTurns, "the agent reached its limit of %d turns", active.Limits.Turns), nil
 			}
-			if p.run.control.catchesUp {
-				if !p.run.isBehind(ctx) {
-					return cancelledEnding, nil
-				}
-			} else if err := p.run.safePoint(ctx); err != nil {
+			if err := p.run.safePoint(ctx); err != nil {
 				return ending{}, err
-			} else {
-				end = p.run.checkSoftLimits(ctx)
 			}
-			if !end.isOver() && p.run.interrupts.held == nil {
+			if end = p.run.checkSoftLimits(ctx); !end.isOver() && p.run.interrupts.held == nil {
 				p.position.Active.Turns++
 				end = p.run.takeTurn(ctx)
 			}
@@ -271,9 +261,6 @@ func (p pipelineExecutor) runAgent(ctx workflow.Context) (end ending, err error)
 			}
 		}
 		if p.run.interrupts.held != nil {
-			if p.run.control.catchesUp {
-				return ending{}, nil
-			}
 			if end, err := p.run.continueHeld(ctx); end.isOver() || err != nil {
 				return end, err
 			}

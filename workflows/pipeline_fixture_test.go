@@ -184,14 +184,14 @@ func (f *pipelineFixture) beginExecution(in any) {
 		f.decide(end.Interrupts)
 		return nil
 	}
-	execution.isBehind = func(s runs.Step) bool {
+	execution.isLogAhead = func(in runs.LogCheck) bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		known := s.After
-		if s.Child != nil {
-			known = max(known, s.Child.Since)
+		known, at := in.After, laneOf(in.Step)
+		if in.Child != nil {
+			known = max(known, in.Child.Since)
 		}
-		return f.lastRecord[laneOf(s)] > known
+		return f.lastRecord[at] > known || in.Call != nil && f.lastRecord[toolLane(in.Step, in.Call.Lane)] > max(known, in.Call.After)
 	}
 	if f.programs != nil {
 		execution.env.RegisterWorkflowWithOptions(f.programs.AgentRun, workflow.RegisterOptions{Name: runs.TypeRun, DisableAlreadyRegisteredCheck: true})
@@ -254,6 +254,9 @@ func laneOf(s runs.Step) string {
 	}
 	return fmt.Sprint(s.Run.ID, " ", s.Child.Lanes)
 }
+
+// toolLane returns the key of the lane of a tool call.
+func toolLane(s runs.Step, lane int) string { return fmt.Sprint(laneOf(s), " tool ", lane) }
 
 // checkPosition fails the test unless a step follows the last record of its agent's lane and closes
 // the step that is open there.
@@ -374,7 +377,7 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.checkPosition(in.Step)
-	tools := fmt.Sprint(laneOf(in.Step), " tool ", in.Lane)
+	tools := toolLane(in.Step, in.Lane)
 	since := in.After
 	if in.Child != nil {
 		since = max(since, in.Child.Since)

@@ -50,8 +50,6 @@ func (r *run) applyDecisions(ctx workflow.Context, set *runs.Interrupts, step ru
 		return endingFromFailure(timeout)
 	case len(interrupts.Items) == 0:
 		return ending{}
-	case r.interrupts.held != nil:
-		return r.announceHeld(ctx)
 	}
-	return withInterrupts(interrupts)
+	return r.waitFor(ctx, interrupts)
 }

@@ -92,7 +92,6 @@ type control struct {
 	paused    bool          // the run blocks at its next safe point
 	cancelled bool          // by a client, a schedule, or an input with onBusy: interrupt
 	steering  runs.Steering // user messages for the next model call
-	catchesUp bool          // the run only takes over what the log has (catch_up.go)
 }
 
 // delegation counts the work that other agents do for the run, against the limits for it.
@@ -168,7 +167,7 @@ func (r *run) step(turn int, id, name string) runs.Step {
 func (r *run) ownStep(id string) runs.Step {
 	return runs.Step{
 		Run: r.in.Run, Execution: r.execution, Agent: r.in.Agent, Revision: r.in.Revision,
-		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.ref(), Compensates: r.isCompensating(), Stops: r.control.catchesUp,
+		ID: r.child.prefix() + r.child.branchPrefix() + id, Closes: r.log.OpenStep, After: r.log.Main, Child: r.child.ref(), Compensates: r.isCompensating(),
 	}
 }
 

@@ -31,8 +31,8 @@ type fixture struct {
 	existingEnd *runs.FinishResult
 	// advance is the advance activity.
 	advance func(in runs.AdvanceInput) (runs.AdvanceResult, error)
-	// isBehind tells whether the log is ahead of the workflow; nil = never.
-	isBehind func(s runs.Step) bool
+	// isLogAhead tells whether the log is ahead of the workflow; nil = never.
+	isLogAhead func(in runs.LogCheck) bool
 	// notify receives each notification; nil accepts all.
 	notify func(in runs.Notification) error
 
@@ -77,9 +77,9 @@ func setup(t *testing.T) *fixture {
 		}
 		return runs.FinishResult{Outcome: in.Outcome, Code: in.Code, Seq: 99}, nil
 	}, activity.RegisterOptions{Name: runs.ActivityFinish})
-	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Step) (bool, error) {
-		return f.isBehind != nil && f.isBehind(in), nil
-	}, activity.RegisterOptions{Name: runs.ActivityIsBehind})
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.LogCheck) (bool, error) {
+		return f.isLogAhead != nil && f.isLogAhead(in), nil
+	}, activity.RegisterOptions{Name: runs.ActivityIsLogAhead})
 	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.Notification) error {
 		f.mu.Lock()
 		f.notifications = append(f.notifications, in)

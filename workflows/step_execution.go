@@ -34,6 +34,8 @@ const claimTimeout = 2 * time.Second
 type stepInput[In any] interface {
 	// AfterAttempts returns the input for an activity that continues after earlier attempts.
 	AfterAttempts(earlier runs.EarlierAttempts) In
+	// Stopping returns the input for a run that stops (runs.Step.Stops).
+	Stopping() In
 }
 
 // stepOutput is the output of an activity that executes a step: it embeds runs.LocalAnswer.
@@ -47,12 +49,25 @@ type scheduling struct {
 	// awaitsTask tells that the step must not be executed within the workflow task: other commands
 	// wait for the task's end.
 	awaitsTask bool
+	// stops reports whether the step must not begin any more, isLogAhead whether the log may have it
+	// nevertheless (log_ahead.go).
+	stops      func() bool
+	isLogAhead func(workflow.Context) bool
 }
 
-// executeStep executes a step with all its attempts, and blocks until it has ended.
+// executeStep executes a step with all its attempts, and blocks until it has ended. The error is
+// errNotBegun if the run stops before the step.
 func executeStep[Out stepOutput, In stepInput[In]](ctx workflow.Context, in In, e scheduling) (answer Out, err error) {
 	in = runs.Copy(in) // handlers may change what it refers to
-	if e.awaitsTask {
+	switch {
+	case e.stops() && !e.isLogAhead(ctx):
+		return answer, errNotBegun
+	case e.stops():
+		in = in.Stopping()
+		var release workflow.CancelFunc
+		ctx, release = workflow.NewDisconnectedContext(ctx)
+		defer release()
+	case e.awaitsTask:
 		return stepActivity[Out](ctx, in, e.activity, e.options())
 	}
 	options, began := e.options(), workflow.Now(ctx)

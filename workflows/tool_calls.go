@@ -42,6 +42,7 @@ type callResults struct {
 	suspended      []runs.ToolAnswer // of subagents that ended with their interrupts
 	questions      []runs.Interrupt  // of calls whose tool asked a question
 	cancelledCalls []cancelledCall   // decided, and cancelled before they took effect
+	notBegun       []call            // started, and not executed because the run stops
 	err            error             // of all calls that failed; nil = none
 }
 
@@ -123,6 +124,7 @@ func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, inte
 	if ctx.Err() != nil || t.cancelled {
 		t.recordCancelledDecisions()
 	}
+	left := len(t.calls) + len(t.notBegun)
 	// No call has reported that the step is open: the next activity must fence a late opening of
 	// it.
 	if t.err != nil && r.log.OpenStep != t.step.Name {
@@ -140,7 +142,7 @@ func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, inte
 		return endingFromFailure(timeout)
 	case t.err != nil:
 		return r.endingFromError(ctx, t.err)
-	case t.cancelled || (ctx.Err() != nil || r.control.catchesUp) && !r.isDoneDespiteCancel(len(t.calls)):
+	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(left):
 		return cancelledEnding
 	case len(t.suspended)+len(t.questions) > 0 && !r.admitInterrupts(interrupts):
 		return tooManyInterruptsEnding
@@ -189,14 +191,13 @@ func (t *toolCalls) interruptsSoFar(workflow.Context) *runs.Interrupts {
 // nextCall returns the index in calls of the next call that may start; -1 = there is none. Calls of
 // a busy sequence are skipped: onEnd starts them on the lane that their predecessor frees. After a
 // failure or a cancel only suspended subagents start, because they may have something to compensate
-// for.
+// for, and calls that the log may have.
 func (t *toolCalls) nextCall() int {
-	stopped := t.err != nil || t.cancelled || t.ctx.Err() != nil
+	hasFailed, stops := t.err != nil || t.cancelled, t.run.isStopping(t.ctx)
+	isOver := hasFailed || stops || t.ctx.Err() != nil
+	mayBeRecorded := stops && !hasFailed && !t.hasCommands
 	return slices.IndexFunc(t.calls, func(c call) bool {
-		if t.run.control.catchesUp && (c.isForSubagent() || c.isForQueue()) {
-			return false
-		}
-		return !t.activeSequences[c.sequence] && (c.resumes != nil || !stopped)
+		return !t.activeSequences[c.sequence] && (c.resumes != nil || !isOver || mayBeRecorded)
 	})
 }
 
@@ -225,13 +226,15 @@ func (t *toolCalls) start(lane int) {
 		t.sendToQueue(c, in, summary)
 		return
 	}
-	ctx := t.ctx
+	ctx, e := t.ctx, t.run.scheduling(t.ctx, runs.ActivityCallTool, summary)
+	e.awaitsTask = e.awaitsTask || t.hasCommands
+	e.isLogAhead = func(ctx workflow.Context) bool {
+		return t.run.isLogAhead(ctx, &runs.CallLane{Lane: in.Lane, After: in.LaneAfter})
+	}
 	// A step compensates for the call, so its effect must be known: the call ends by itself.
 	if in.OutlastsCancel {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
-	e := t.run.scheduling(ctx, runs.ActivityCallTool, summary)
-	e.awaitsTask = e.awaitsTask || t.hasCommands
 	ended, end := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) { end.Set(executeStep[runs.ToolAnswer](ctx, in, e)) })
 	t.changes.AddFuture(ended, func(future workflow.Future) { t.onEnd(c, lane, future) })
@@ -292,7 +295,7 @@ func (r *run) outlastsCancel(c call) bool {
 // tool. It blocks until all are written, also when the turn is cancelled.
 func (t *toolCalls) recordCancelledDecisions() {
 	left := t.cancelledCalls
-	for _, c := range t.calls {
+	for _, c := range append(t.calls, t.notBegun...) {
 		if c.decision != nil {
 			left = append(left, cancelledCall{call: c})
 		}
@@ -320,6 +323,11 @@ func (t *toolCalls) onEnd(c call, lane int, future workflow.Future) {
 	delete(t.activeSequences, c.sequence)
 	var done runs.ToolAnswer
 	err := future.Get(t.ctx, &done)
+	if errors.Is(err, errNotBegun) {
+		t.notBegun = append(t.notBegun, c)
+		t.start(lane)
+		return
+	}
 	if c.child != "" {
 		t.children.remove(c.child, &done)
 	}

@@ -43,13 +43,13 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 	switch {
 	case answer.Exceeded != nil:
 		return r.interruptForBudget(ctx, *answer.Exceeded)
-	case answer.Outcome == runs.OutcomeCancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(answer.Count()):
+	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(answer.Count()) && !r.takesOver(ctx):
 		return cancelledEnding
 	case answer.Count() == 0 && len(r.control.steering.Pending()) == 0:
 		r.answerMessage = answer.MessageID
 		return successEnding
 	}
-	if end := r.checkLimits(); end.isOver() && !r.control.catchesUp {
+	if end := r.checkLimits(); end.isOver() {
 		return end
 	}
 	if answer.Count() == 0 {
@@ -79,11 +79,7 @@ func (r *run) makeCalls(ctx workflow.Context, answer runs.ModelAnswer) ending {
 	if end := r.callHandoff(ctx, step, interrupts); end.isOver() || len(interrupts.Items) == 0 {
 		return end
 	}
-	if r.interrupts.held != nil && len(interrupts.Suspended) == 0 {
-		return r.announceHeld(ctx)
-	}
-	r.interrupts.held = nil // suspended subagents end a held run, too: only another run restarts them
-	return withInterrupts(interrupts)
+	return r.waitFor(ctx, interrupts)
 }
 
 // Names of steps in STEP_STARTED. They are also part of step IDs.
@@ -104,7 +100,9 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	} else {
 		call.Steered = r.control.steering.TakePending()
 	}
-	answer, err := executeStep[runs.ModelAnswer](ctx, call, r.scheduling(ctx, runs.ActivityCallModel, fmt.Sprintf("turn %d", r.turn)))
+	e := r.scheduling(ctx, runs.ActivityCallModel, fmt.Sprintf("turn %d", r.turn))
+	e.stops = func() bool { return r.isStoppingOrOverdue(ctx) }
+	answer, err := executeStep[runs.ModelAnswer](ctx, call, e)
 	if err != nil {
 		r.noteFailedStep(call.Step, call.Steered)
 	}
