@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,9 +15,10 @@ import (
 func TestStopAfterLostTask(t *testing.T) {
 	t.Parallel()
 	calm := setupPipeline(t, journey)
+	var inOrder []any
+	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
 	calm.runToEnd(stepsInput())
-	mustEqual(t, "number of calls", len(calm.calls), 3)
-	mustEqual(t, "number of advances", len(calm.advances), 4)
+	mustEqual(t, "number of steps", len(inOrder), 7)
 	for done, want := range []string{
 		"", "", "book book~undo", "book book~undo", "book pay pay~undo book~undo", "book pay pay~undo book~undo", "book pay ship", "book pay ship",
 	} {
@@ -24,16 +26,8 @@ func TestStopAfterLostTask(t *testing.T) {
 			t.Run(fmt.Sprintf("%d steps %s", done, reason), func(t *testing.T) {
 				t.Parallel()
 				f, in := setupPipeline(t, journey), stepsInput()
-				for i := range done { // what the lost task has done
-					var err error
-					if i%2 == 0 {
-						_, err = f.advance(calm.advances[i/2])
-					} else {
-						_, err = f.callTool(calm.calls[i/2])
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
+				for _, step := range inOrder[:done] { // what the lost task has done
+					f.repeat(step)
 				}
 				if reason == "" {
 					f.onExecution = func(execution *fixture, _ any) { execution.env.RegisterDelayedCallback(f.cancelRun, 0) }
@@ -47,5 +41,47 @@ func TestStopAfterLostTask(t *testing.T) {
 				f.wantResult(f.runToEnd(in), outcome, code, strings.Fields(want)...)
 			})
 		}
+	}
+}
+
+// TestStopAfterLostTaskOfResumedRun is TestStopAfterLostTask for a run that continues with decisions.
+func TestStopAfterLostTaskOfResumedRun(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: book, tool: book, compensate: {tool: cancel}}
+  - {name: asks, approve: {message: "Pay?"}}
+  - {name: pay, tool: pay, compensate: {tool: refund}}
+`
+	calm := setupPipeline(t, steps)
+	var inOrder []any
+	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
+	calm.runToEnd(stepsInput())
+	resumes := func(in any) bool { a, ok := in.(runs.AdvanceInput); return ok && a.Resumes }
+	lost := inOrder[slices.IndexFunc(inOrder, resumes):]
+	mustEqual(t, "number of steps after the decision", len(lost), 5)
+	for done, want := range []string{
+		"book asks book~undo", "book asks book~undo", "book asks book~undo", "book asks book~undo", "book asks pay", "book asks pay",
+	} {
+		t.Run(fmt.Sprintf("%d steps", done), func(t *testing.T) {
+			t.Parallel()
+			f := setupPipeline(t, steps)
+			isRepeated := false
+			f.onStep = func(in any) {
+				if isRepeated || !resumes(in) {
+					return
+				}
+				isRepeated = true
+				for _, step := range lost[:done] {
+					f.repeat(step)
+				}
+				f.execution.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: in.(runs.AdvanceInput).Run.ID})
+			}
+			outcome := runs.OutcomeCancelled
+			if done >= len(lost)-1 { // the lost task has done the last step
+				outcome = runs.OutcomeSuccess
+			}
+			f.wantResult(f.runToEnd(stepsInput()), outcome, "", strings.Fields(want)...)
+		})
 	}
 }

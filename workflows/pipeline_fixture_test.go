@@ -34,6 +34,8 @@ type pipelineFixture struct {
 	// failBeforeAdvance fails advances before their record is written, failAfterAdvance after that;
 	// nil fails none.
 	failBeforeAdvance, failAfterAdvance func(in runs.AdvanceInput) error
+	// onStep is called with the input of each advance and call, before it; may be nil.
+	onStep func(in any)
 	// loseAnswer tells whether the workflow does not learn of a call or advance that was recorded,
 	// because its worker died; nil = never. The caller holds mu.
 	loseAnswer         func(s runs.Step) bool
@@ -335,8 +337,26 @@ func (f *pipelineFixture) loses(s runs.Step) bool {
 // errLost ends an attempt whose worker died after it had written the record of its step.
 var errLost = temporal.NewApplicationErrorWithOptions("the worker died", runs.ErrorWorkerLost, temporal.ApplicationErrorOptions{})
 
+// repeat executes a step again, with the input of another fixture.
+func (f *pipelineFixture) repeat(in any) {
+	f.t.Helper()
+	var err error
+	switch in := in.(type) {
+	case runs.AdvanceInput:
+		_, err = f.advance(in)
+	case runs.ToolCall:
+		_, err = f.callTool(in)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // callTool is the tool activity: it executes the step at its path, once per ID.
 func (f *pipelineFixture) callTool(in runs.ToolCall) (runs.ToolAnswer, error) {
+	if f.onStep != nil {
+		f.onStep(in)
+	}
 	f.mu.Lock()
 	answer, recorded := f.callResults[in.Run.ID+" "+in.ID]
 	if recorded {
@@ -402,6 +422,9 @@ func (f *pipelineFixture) makeCall(in runs.ToolCall) (runs.ToolAnswer, error) {
 
 // advance is the advance activity: it takes the next step of the tree, once per ID.
 func (f *pipelineFixture) advance(in runs.AdvanceInput) (runs.AdvanceResult, error) {
+	if f.onStep != nil {
+		f.onStep(in)
+	}
 	if f.failBeforeAdvance != nil {
 		if err := f.failBeforeAdvance(in); err != nil {
 			return runs.AdvanceResult{}, err
