@@ -270,9 +270,9 @@ func (b *branches) outcome(ctx workflow.Context) (more bool, end ending) {
 	r := b.run
 	failed := b.hasFailed()
 	switch {
-	case b.cancelled || ctx.Err() != nil:
+	case b.cancelled, ctx.Err() != nil && !r.takesOver(ctx):
 		return false, cancelledEnding
-	case b.err != nil:
+	case b.err != nil && ctx.Err() == nil:
 		return false, r.endingFromError(ctx, b.err)
 	}
 	if end := r.checkRunLimits(); end.isOver() {

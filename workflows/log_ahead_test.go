@@ -85,3 +85,42 @@ steps:
 		})
 	}
 }
+
+// TestStopAfterLostTaskAfterBranches is TestStopAfterLostTask for the task in which the last branch of a
+// step has ended.
+func TestStopAfterLostTaskAfterBranches(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: all, map: {items: "[1, 2]", concurrency: 1, steps: [{name: do, tool: do}]}}
+  - {name: pay, tool: pay, compensate: {tool: refund}}
+  - {name: ship, tool: ship}
+`
+	calm := setupPipeline(t, steps)
+	var inOrder []any
+	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
+	calm.runToEnd(stepsInput())
+	endsBranches := func(in any) bool { a, ok := in.(runs.AdvanceInput); return ok && a.ID == "all/1/advance/2" }
+	lost := inOrder[slices.IndexFunc(inOrder, endsBranches)+1:]
+	mustEqual(t, "number of steps after the branches", len(lost), 5)
+	for done, want := range []string{"", "", "pay pay~undo", "pay pay~undo", "pay ship", "pay ship"} {
+		t.Run(fmt.Sprintf("%d steps", done), func(t *testing.T) {
+			t.Parallel()
+			f := setupPipeline(t, steps)
+			f.failAfterAdvance = func(in runs.AdvanceInput) error {
+				if endsBranches(in) {
+					for _, step := range lost[:done] {
+						f.repeat(step)
+					}
+					f.execution.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: in.Run.ID})
+				}
+				return nil
+			}
+			outcome := runs.OutcomeCancelled
+			if done >= len(lost)-1 {
+				outcome = runs.OutcomeSuccess
+			}
+			f.wantResult(f.runToEnd(stepsInput()), outcome, "", append([]string{"all/0/do", "all/1/do"}, strings.Fields(want)...)...)
+		})
+	}
+}
