@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/runs"
 )
@@ -121,6 +122,56 @@ steps:
 				outcome = runs.OutcomeSuccess
 			}
 			f.wantResult(f.runToEnd(stepsInput()), outcome, "", append([]string{"all/0/do", "all/1/do"}, strings.Fields(want)...)...)
+		})
+	}
+}
+
+// TestStopAfterLostTaskAfterWait is TestStopAfterLostTask for the task in which a run is resumed that was
+// paused until after the wait for the next try of a step.
+func TestStopAfterLostTaskAfterWait(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: try, tool: try, retry: {attempts: 2, interval: 1m}}
+  - {name: pay, tool: pay, compensate: {tool: refund}}
+  - {name: ship, tool: ship}
+`
+	resumeAfter := func(f *pipelineFixture, wake func()) {
+		f.executeStep = eventsByPath(map[string]string{"try": "!lost"})
+		f.failAfterAdvance = func(in runs.AdvanceInput) error {
+			if in.ID == "advance/2" { // it begins the wait
+				execution := f.execution
+				execution.update(runs.UpdatePause, runs.PauseRequest{}, make(chan any, 1))
+				execution.env.RegisterDelayedCallback(func() {
+					wake()
+					execution.update(runs.UpdateResume, runs.PauseRequest{}, make(chan any, 1))
+				}, 2*time.Minute)
+			}
+			return nil
+		}
+	}
+	calm := setupPipeline(t, steps)
+	var lost []any
+	resumeAfter(calm, func() { calm.onStep = func(in any) { lost = append(lost, in) } })
+	calm.runToEnd(stepsInput())
+	mustEqual(t, "number of steps after the wait", len(lost), 7)
+	for done, want := range []string{
+		"try", "try", "try try~2", "try try~2", "try try~2 pay pay~undo", "try try~2 pay pay~undo", "try try~2 pay ship", "try try~2 pay ship",
+	} {
+		t.Run(fmt.Sprintf("%d steps", done), func(t *testing.T) {
+			t.Parallel()
+			f := setupPipeline(t, steps)
+			resumeAfter(f, func() {
+				for _, step := range lost[:done] {
+					f.repeat(step)
+				}
+				f.cancelRun()
+			})
+			outcome := runs.OutcomeCancelled
+			if done >= len(lost)-1 {
+				outcome = runs.OutcomeSuccess
+			}
+			f.wantResult(f.runToEnd(stepsInput()), outcome, "", strings.Fields(want)...)
 		})
 	}
 }

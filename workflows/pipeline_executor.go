@@ -188,7 +188,7 @@ func (p pipelineExecutor) runActiveStep(ctx workflow.Context) (end ending, err e
 	// compensate.
 	restartsBranches := pos.Branches != nil && pos.Branches.Suspended && ctx.Err() != nil
 	switch {
-	case end.isOver() && !restartsBranches && (pos.Active == nil || !p.run.takesOver(ctx)):
+	case end.isOver() && !restartsBranches && (pos.Branches != nil || !p.run.takesOver(ctx)):
 	case pos.Branches != nil:
 		end, err = p.runBranches(ctx)
 	case pos.Active != nil && pos.Active.CallID != "":
