@@ -1,10 +1,14 @@
 package workflows_test
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/runs"
@@ -70,5 +74,37 @@ func TestNoModelAttemptAfterDeadline(t *testing.T) {
 		result, _ := fixture.run(input)
 		wantEqual(t, errorType+": code", result.Code, want)
 		wantEqual(t, errorType+": number of attempts", len(fixture.modelCalls), 1)
+	}
+}
+
+// TestCallsThatAwaitLanes: calls for which there are not enough lanes are not made within the workflow
+// task. A lost task may have given the free lanes to other calls than the repeated one, which would
+// then not find that a call was made.
+func TestCallsThatAwaitLanes(t *testing.T) {
+	t.Parallel()
+	for count, within := range map[int]bool{runs.MaxLanes: true, runs.MaxLanes + 1: false} {
+		fixture := setup(t)
+		fixture.model = func(in runs.ModelCall) (runs.ModelAnswer, error) {
+			if in.Turn > 1 {
+				return modelAnswer(30), nil
+			}
+			var ids []string
+			for i := range count {
+				ids = append(ids, fmt.Sprint("c", i))
+			}
+			return modelAnswer(10, ids...), nil
+		}
+		var made atomic.Int32
+		fixture.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+			made.Add(1)
+			if is := activity.GetInfo(ctx).IsLocalActivity; is != within {
+				t.Errorf("call %s of %d: within the workflow task = %v, want %v", in.CallID, count, is, within)
+			}
+			return runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: 11, Seq: 20}, nil
+		}, activity.RegisterOptions{Name: runs.ActivityCallTool, DisableAlreadyRegisteredCheck: true})
+		in := input
+		in.Limits.ParallelTools = 64
+		fixture.run(in)
+		wantEqual(t, "number of calls", int(made.Load()), count)
 	}
 }

@@ -31,7 +31,10 @@ type toolCalls struct {
 	children          *children         // the subagents that work for calls
 	activeSequences   map[int]bool      // sequences that have a call under way
 	activeCalls       int               // calls that have started and not ended
-	hasCommands       bool              // subagents or other task queues take part: they wait for the end of the workflow task
+	// awaitTask tells that the calls are not made within the workflow task: subagents or other task
+	// queues take part, and wait for its end, or calls wait for the lanes of others. The log knows a
+	// call by its lane, so the history must have the order in which lanes become free.
+	awaitTask bool
 	callResults
 }
 
@@ -106,7 +109,7 @@ func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, inte
 	t := &toolCalls{
 		run: r, ctx: ctx, step: step, calls: calls, interrupts: interrupts, subagentsPerChild: subagentsPerChild,
 		changes: workflow.NewSelector(ctx), activeSequences: map[int]bool{},
-		hasCommands: slices.ContainsFunc(calls, func(c call) bool { return c.isForSubagent() || c.isForQueue() }),
+		awaitTask: len(calls) > runs.MaxLanes || slices.ContainsFunc(calls, func(c call) bool { return c.isForSubagent() || c.isForQueue() }),
 	}
 	t.children = &children{
 		run: r, ctx: ctx, refusesInterrupts: t.refusesInterrupts, addError: t.addError, otherWork: t.otherWork,
@@ -195,7 +198,7 @@ func (t *toolCalls) interruptsSoFar(workflow.Context) *runs.Interrupts {
 func (t *toolCalls) nextCall() int {
 	hasFailed, stops := t.err != nil || t.cancelled, t.run.isStopping(t.ctx)
 	isOver := hasFailed || stops || t.ctx.Err() != nil
-	mayBeRecorded := stops && !hasFailed && !t.hasCommands
+	mayBeRecorded := stops && !hasFailed && !t.awaitTask
 	return slices.IndexFunc(t.calls, func(c call) bool {
 		return !t.activeSequences[c.sequence] && (c.resumes != nil || !isOver || mayBeRecorded)
 	})
@@ -227,7 +230,7 @@ func (t *toolCalls) start(lane int) {
 		return
 	}
 	ctx, e := t.ctx, t.run.scheduling(t.ctx, runs.ActivityCallTool, summary)
-	e.awaitsTask = e.awaitsTask || t.hasCommands
+	e.awaitsTask = e.awaitsTask || t.awaitTask
 	e.isLogAhead = func(ctx workflow.Context) bool {
 		return t.run.isLogAhead(ctx, &runs.CallLane{Lane: in.Lane, After: in.LaneAfter})
 	}
