@@ -106,6 +106,9 @@ func (p pipelineExecutor) runAdvanceWith(ctx workflow.Context, e scheduling, in 
 	if p.run.log.Failed != nil {
 		in.Closes = p.run.log.Failed.Name
 	}
+	// What a program does next depends on its own code: a repeated task may do another step under the
+	// same number. So a step of a program begins when the history has the end of the one before.
+	e.awaitsTask = e.awaitsTask || in.Tree != nil || in.Expression != ""
 	in.Unfinished, in.FailedStep, in.Now = p.run.log.Unfinished, p.run.log.Failed, workflow.Now(ctx)
 	if *next, err = executeStep[runs.AdvanceResult](ctx, in, e); err != nil {
 		return err

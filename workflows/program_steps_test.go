@@ -1,11 +1,14 @@
 package workflows_test
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -193,4 +196,27 @@ func TestProgramReceivesErrAbandoned(t *testing.T) {
 	}
 	wantEqual(t, "end of the run: outcome", f.finished[0].Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "end of the run: number of items", len(f.finished[0].Interrupts.Items), 1)
+}
+
+// TestProgramStepsAwaitTasks: a step of a program, and a value, begins outside of the workflow task in
+// which the step before ended. If that task is lost and a cancel arrives, the program may do another
+// step, which must not be taken for the one that the lost task has done.
+func TestProgramStepsAwaitTasks(t *testing.T) {
+	t.Parallel()
+	f := setupProgram(t, func(ctx workflow.Context, a *workflows.Agent) error {
+		var n int
+		return errors.Join(a.Do(ctx, toolStep("one")), a.Value(ctx, "state.n", &n), a.Do(ctx, toolStep("two")))
+	})
+	within := map[string]bool{}
+	f.onExecution = func(execution *fixture, _ any) {
+		execution.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
+			within[in.ID] = activity.GetInfo(ctx).IsLocalActivity
+			return f.advance(in)
+		}, activity.RegisterOptions{Name: runs.ActivityAdvance, DisableAlreadyRegisteredCheck: true})
+	}
+	f.wantResult(f.runToEnd(programInput()), runs.OutcomeSuccess, "", "one", "two")
+	want := map[string]bool{"do/1/advance/1": false, "do/1/advance/2": true, "value/2": false, "do/3/advance/1": false, "do/3/advance/2": true}
+	if !maps.Equal(within, want) {
+		t.Errorf("advances within workflow tasks = %v, want %v", within, want)
+	}
 }
