@@ -41,6 +41,14 @@ func (a *Activities) Advance(ctx context.Context, in runs.AdvanceInput) (runs.Ad
 // pass starts from the beginning.
 func (a *Activities) advance(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
 	place := agentPlace(in.Step, in.ID)
+	// A repeated workflow task must not take the lanes from the steps that have followed this one.
+	if in.FailedStep != nil || len(in.Unfinished) > 0 {
+		if done, err := a.Log.Done(ctx, place); err != nil {
+			return runs.AdvanceResult{}, err
+		} else if done != nil {
+			return recordedAdvance(ctx, done, in.Tree != nil)
+		}
+	}
 	// Lanes whose activity failed may have late attempts. They are fenced before the result is
 	// judged. Nothing else reports what their subagents have used.
 	usage, err := a.supersedeLanes(ctx, place, in.Unfinished)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/tools"
 )
 
 // replace replaces the activities of calls and advances; nil = it stays.
@@ -165,4 +166,40 @@ func TestCancelAfterCallCompensates(t *testing.T) {
 		t.Errorf("steps: got %q, want the first to be %q", steps, want)
 	}
 	fixture.wantShownConversation(events)
+}
+
+// TestRepeatedAdvanceAfterFailure: an advance after a failed call that is executed again, while the next
+// call is under way, leaves the lane to that call.
+func TestRepeatedAdvanceAfterFailure(t *testing.T) {
+	t.Parallel()
+	var repeat func()
+	made := 0
+	tool := tools.Func("note", "notes", func(context.Context, struct{}) (string, error) {
+		made++
+		repeat()
+		return "done", nil
+	})
+	f := setup(t, echoModel, tool)
+	f.agent = parseDefinition(t, "name: a\nmodel: test/m\ntools: [note]\nsteps:\n"+`
+  - {name: one, tool: note, args: {}, onError: continue}
+  - {name: two, tool: note, args: {}}`)
+	f.replace(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+		if in.PipelineStep.Path == "one" {
+			return runs.ToolAnswer{}, temporal.NewNonRetryableApplicationError("it broke", "broken", nil)
+		}
+		return f.acts.CallTool(ctx, in)
+	}, func(ctx context.Context, in runs.AdvanceInput) (runs.AdvanceResult, error) {
+		next, err := f.acts.Advance(ctx, in)
+		if in.FailedStep != nil {
+			repeat = func() {
+				env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+				f.acts.Register(env)
+				repeats(t, env, runs.ActivityAdvance, in, next)
+			}
+		}
+		return next, err
+	})
+	events, _ := f.run("go")
+	wantEqual(t, "code", failureOf(events), "")
+	wantEqual(t, "number of calls of the tool", made, 1)
 }
