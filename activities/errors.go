@@ -27,6 +27,7 @@ import (
 //	───────────────────────────────────────────────────────────────────────────────────────────
 //	stream.ErrOver, ErrLogLost, no price, …    none                        not relevant
 //	catalog.ErrUnknownAgent                    none                        not relevant
+//	errFailedBefore                            none                        not relevant
 //	stream.ErrFenced, stream.ErrUnavailable    until Temporal's limits     no
 //	*lackingError                              until the grace is over     no
 //	the worker stops                           at once                      no
@@ -75,6 +76,8 @@ func historyError(ctx context.Context, err error, isLast bool) error {
 	// ErrOver wraps ErrFenced, so it comes first.
 	case errors.Is(err, stream.ErrOver):
 		return temporal.NewNonRetryableApplicationError("another step or execution owns the lane", runs.ErrorFenced, nil)
+	case errors.Is(err, errFailedBefore):
+		return stepError("the step failed, and its workflow task was repeated", runs.CodeInternal, true)
 	case errors.Is(err, stream.ErrFenced):
 		return retryableError("another attempt has taken over the step", runs.ErrorFenced)
 	case errors.Is(err, stream.ErrLogLost):

@@ -203,3 +203,32 @@ func TestRepeatedAdvanceAfterFailure(t *testing.T) {
 	wantEqual(t, "code", failureOf(events), "")
 	wantEqual(t, "number of calls of the tool", made, 1)
 }
+
+// TestRepeatedFailedStep: a model call that failed for good, and is executed again after its successors,
+// fails again. It does not end the run as one that another execution owns.
+func TestRepeatedFailedStep(t *testing.T) {
+	t.Parallel()
+	f, _ := setupPipeline(t, echoModel, `
+  - {name: one, agent: {instructions: i}, input: fail, onError: continue}
+  - {name: two, tool: note, args: {note: "two"}}`)
+	var failed []runs.ModelCall
+	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
+		failed = append(failed, in)
+		return f.acts.CallModel(ctx, in)
+	}, activity.RegisterOptions{Name: runs.ActivityCallModel, DisableAlreadyRegisteredCheck: true})
+	var repeated error
+	f.replace(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		f.acts.Register(env)
+		_, repeated = env.ExecuteActivity(runs.ActivityCallModel, failed[0])
+		return f.acts.CallTool(ctx, in)
+	}, nil)
+	events, _ := f.run("go")
+	wantEqual(t, "code", failureOf(events), "")
+	mustEqual(t, "number of model calls", len(failed), 1)
+	var app *temporal.ApplicationError
+	if !errors.As(repeated, &app) || app.Type() == runs.ErrorFenced || !app.NonRetryable() {
+		t.Errorf("error of the repeated model call: got %v, want that of a failed step", repeated)
+	}
+	wantEqual(t, "number of model calls", f.calls.Load(), 1)
+}

@@ -111,7 +111,8 @@ func executeWithinTask[Out any, P localAnswer[Out]](ctx context.Context, a *Acti
 
 // doneBefore returns the done record of a step that could not begin, with err, because later steps or
 // runs have followed it: a workflow task with this step and its successors was lost after they had
-// written, and Temporal repeats it. It returns err if there is no such record.
+// written, and Temporal repeats it. Without such a record the error is errFailedBefore if the step failed
+// in that task, and else err.
 func (a *Activities) doneBefore(ctx context.Context, place stream.Place, err error) (*stream.Record, error) {
 	if !errors.Is(err, stream.ErrOver) && !errors.Is(err, snapshot.ErrConversationChanged) {
 		return nil, err
@@ -120,8 +121,17 @@ func (a *Activities) doneBefore(ctx context.Context, place stream.Place, err err
 	if done != nil || doneErr != nil {
 		return done, doneErr
 	}
+	if isFollowed, followedErr := a.Log.IsFollowed(ctx, place); followedErr != nil {
+		return nil, followedErr
+	} else if isFollowed {
+		return nil, errFailedBefore
+	}
 	return nil, err
 }
+
+// errFailedBefore is the error of a step that failed in a workflow task that was lost. The log has what
+// the workflow did then, so that the kind of the failure does not matter any more.
+var errFailedBefore = errors.New("activities: the step failed in a workflow task that was lost")
 
 // IsLogAhead is log.ahead.v1, a local activity: it reports whether the lane of the agent, or that of a
 // tool call, has records after those that the workflow knows.

@@ -177,6 +177,16 @@ func (l *Log) Done(ctx context.Context, p Place) (*Record, error) {
 	return nil, nil
 }
 
+// IsFollowed reports whether the last record of the lane is of a later step of the same execution: the
+// step p has ended for the workflow, whether it has a done record or failed.
+func (l *Log) IsFollowed(ctx context.Context, p Place) (bool, error) {
+	last, err := l.lastOfLane(ctx, l.LaneSubject(p.Run, p.Lane))
+	if err != nil || lastSeq(last) <= max(p.After, p.Since) {
+		return false, err
+	}
+	return last.Step != p.Step && last.Kind != KindTerminal && last.writtenFor(p.Execution), nil
+}
+
 // OpenAfterFailure prepares a lane for the step p. The step failed has ended for good: none of its
 // attempts is in progress. It returns Place.After for p.
 //
