@@ -44,8 +44,9 @@ func (r *run) scheduling(ctx workflow.Context, activity, summary string) schedul
 	return scheduling{
 		activity: activity, options: func() workflow.ActivityOptions { return r.options(ctx, summary) },
 		stops: func() bool { return r.isStopping(ctx) }, isLogAhead: func(ctx workflow.Context) bool { return r.isLogAhead(ctx, nil) },
-		// Temporal gets a notification with the end of the workflow task, and the inbox waits for it.
-		awaitsTask: r.thread != nil && r.thread.isNotifying(),
+		// Temporal gets a notification with the end of the workflow task, and the inbox waits for it. A
+		// lost task loses its updates, too, and a cancel that arrives then comes before them.
+		awaitsTask: r.thread != nil && (r.thread.isNotifying() || r.thread.hasNewUpdate(ctx)),
 	}
 }
 

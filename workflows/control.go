@@ -66,10 +66,11 @@ func (t *thread) validateSteer(in runs.SteerRequest) error {
 
 // steer keeps a message for the next model call. There will be one: a run does not end by itself
 // before a model call has received all steering.
-func (t *thread) steer(_ workflow.Context, in runs.SteerRequest) (runs.SteerResult, error) {
+func (t *thread) steer(ctx workflow.Context, in runs.SteerRequest) (runs.SteerResult, error) {
 	if t.run.control.steering.Has(in.Input) {
 		return runs.SteerResult{Repeated: true}, nil
 	}
+	t.noteUpdate(ctx)
 	t.run.control.steering.Add(in.Input)
 	return runs.SteerResult{}, nil
 }

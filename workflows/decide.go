@@ -21,6 +21,7 @@ func (t *thread) decide(ctx workflow.Context, in runs.DecideRequest) (runs.Decid
 	if unknown := func() bool { return !t.phase.isEnding() && !t.hasInterrupt(in) }; unknown() {
 		_, _ = workflow.AwaitWithTimeout(ctx, decideTimeout, func() bool { return !unknown() }) // an error means that no interrupt came in time
 	}
+	t.noteUpdate(ctx)
 	var out runs.DecideResult
 	for _, d := range in.Decisions {
 		out.Results = append(out.Results, t.run.interruptsOf(d.CallID).Decide(d, workflow.Now(ctx)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -361,4 +362,38 @@ func TestToolResultIsStoredBeforeParking(t *testing.T) {
 		t.Fatal("decision of the parked call = nil, want a value")
 	}
 	wantEqual(t, "decision of the parked call: input", parked.Run.Progress.Held.Items[1].Decision.Proposal, 80)
+}
+
+// TestStepsAwaitUpdates: a decided call is not made within the workflow task that takes the decision. If
+// that is lost, a cancel may come before the decision: then the interrupt is cancelled, and the log must
+// not have the call. Steps in later tasks do not wait.
+func TestStepsAwaitUpdates(t *testing.T) {
+	t.Parallel()
+	f := setupHeld(t)
+	within := map[string]bool{}
+	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.ToolCall) (runs.ToolAnswer, error) {
+		f.mu.Lock()
+		within[in.CallID] = activity.GetInfo(ctx).IsLocalActivity
+		f.mu.Unlock()
+		return f.tool(in)
+	}, activity.RegisterOptions{Name: runs.ActivityCallTool, DisableAlreadyRegisteredCheck: true})
+	f.decide(time.Second, approvalOf("ask"))
+	f.decide(time.Minute, clientResult)
+	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
+		if in.Turn > 1 {
+			within["model"] = activity.GetInfo(ctx).IsLocalActivity
+		}
+		return f.model(in)
+	}, activity.RegisterOptions{Name: runs.ActivityCallModel, DisableAlreadyRegisteredCheck: true})
+	nextTask := f.tool
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		if in.CallID == "client" {
+			f.env.RegisterDelayedCallback(func() { f.env.SetCurrentHistoryLength(20) }, 0)
+		}
+		return nextTask(in)
+	}
+	f.run(heldInput())
+	if want := map[string]bool{"now": true, "ask": false, "client": false, "model": true}; !maps.Equal(within, want) {
+		t.Errorf("steps within workflow tasks = %v, want %v", within, want)
+	}
 }

@@ -80,6 +80,9 @@ type threadControl interface {
 	detachNotifications(ctx workflow.Context)
 	// isNotifying reports whether a notification is being sent, or is to be sent next.
 	isNotifying() bool
+	// hasNewUpdate reports whether the current workflow task has accepted an update. The history has
+	// it at the end of the task: a step that depends on it must not begin before.
+	hasNewUpdate(ctx workflow.Context) bool
 	// queued returns the inputs that wait for the thread, oldest first.
 	queued() []runs.Input
 	// isEnding reports whether the run's terminal record is written, or about to be.

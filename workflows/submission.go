@@ -67,6 +67,7 @@ func (t *thread) submit(ctx workflow.Context, in runs.SubmitRequest) (runs.Submi
 		active := in.RunID == t.run.in.Run.ID
 		return runs.SubmitResult{Attached: active, Queued: !active}, nil
 	}
+	t.noteUpdate(ctx)
 	if t.interruptsAfterEnd() != nil {
 		return t.acceptAnswer(ctx, in), nil
 	}
