@@ -35,7 +35,9 @@ func (r *run) checkSoftLimits(ctx workflow.Context) ending {
 		return end
 	}
 	x := r.exceededLimit(ctx)
-	if x == nil {
+	// Of all limits only that of time depends on when a lost workflow task is repeated. A turn that the
+	// lost task has begun comes before the question.
+	if x == nil || x.Code == runs.CodeLimitDuration && r.isLogAhead(ctx, nil) {
 		return ending{}
 	}
 	return r.interruptForLimit(ctx, *x)

@@ -379,3 +379,24 @@ func TestUsageBelongsToInput(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("%s: only one model call", kind), len(fixture.modelCalls) == 1, wantAtOnce)
 	}
 }
+
+// TestSoftLimitAfterLostTask: a workflow task was lost after it had called the model, and the soft limit of
+// time is passed before Temporal repeats it. Approvers are asked after that turn: the question follows its
+// records.
+func TestSoftLimitAfterLostTask(t *testing.T) {
+	t.Parallel()
+	f := setupLimits(t)
+	const lost = 11 // the record of the answer of the lost task
+	f.isLogAhead = func(in runs.LogCheck) bool { return in.After < lost }
+	f.model = func(runs.ModelCall) (runs.ModelAnswer, error) { return modelAnswer(lost, "work"), nil }
+	f.decide(time.Second, limitRejection)
+	in := inputWithSoftLimits(runs.SoftLimits{Duration: time.Minute})
+	in.Hold = true
+	theirs := runs.Interrupt{Call: runs.Call{ID: "theirs", Client: true}, Decision: &runs.Decision{CallID: "theirs", Kind: runs.DecisionToolResult}}
+	in.Resume = &runs.Interrupts{RunID: "r0", MessageID: "m0", Items: []runs.Interrupt{theirs}, Spent: &runs.PriorUsage{Duration: 2 * time.Minute}}
+	result, _ := f.run(in)
+	wantEqual(t, "code", result.Code, runs.CodeLimitDuration)
+	wantEqual(t, "number of model calls", len(f.modelCalls), 1)
+	mustEqual(t, "number of limit interrupts", len(f.limitInterrupts), 1)
+	wantEqual(t, "limit interrupt: turn", f.limitInterrupts[0].Turn, 2)
+}
