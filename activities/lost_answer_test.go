@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -231,4 +232,47 @@ func TestRepeatedFailedStep(t *testing.T) {
 		t.Errorf("error of the repeated model call: got %v, want that of a failed step", repeated)
 	}
 	wantEqual(t, "number of model calls", f.calls.Load(), 1)
+}
+
+// TestSteeringAfterLostAttempt: an attempt in a lost workflow task began, and made the call, before a
+// steering message arrived. The answer tells that the call missed the message.
+func TestSteeringAfterLostAttempt(t *testing.T) {
+	t.Parallel()
+	f := setup(t, echoModel)
+	missed := map[string]int{}
+	f.env.RegisterActivityWithOptions(func(ctx context.Context, in runs.ModelCall) (runs.ModelAnswer, error) {
+		first, err := f.acts.CallModel(ctx, in)
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		f.acts.Register(env)
+		call := func(name, id string, after uint64, steered ...uint64) uint64 {
+			next := in
+			next.ID, next.After, next.Closes, next.Beginning, next.Steered = id, after, in.Name, runs.Beginning{}, steered
+			value, err := env.ExecuteActivity(runs.ActivityCallModel, next)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return 0
+			}
+			var answer runs.ModelAnswer
+			if err := value.Get(&answer); err != nil {
+				t.Error(err)
+			}
+			missed[name] = answer.Missed
+			return answer.Seq
+		}
+		message := in.Beginning.Input
+		lost := call("lost", "2/model", first.Seq)
+		call("repeated", "2/model", first.Seq, message)
+		steered := call("steered", "3/model", lost, message)
+		call("steered, repeated", "3/model", lost, message)
+		call("steered, repeated with another message", "3/model", lost, message, message+1)
+		if first.Seq = steered; steered == 0 {
+			t.Error("the steered call has no answer")
+		}
+		return first, err
+	}, activity.RegisterOptions{Name: runs.ActivityCallModel, DisableAlreadyRegisteredCheck: true})
+	f.run("go")
+	if want := map[string]int{"lost": 0, "repeated": 1, "steered": 0, "steered, repeated": 0, "steered, repeated with another message": 1}; !maps.Equal(missed, want) {
+		t.Errorf("messages that calls missed = %v, want %v", missed, want)
+	}
+	wantEqual(t, "number of model calls", f.calls.Load(), 3)
 }

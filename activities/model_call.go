@@ -32,7 +32,15 @@ func (a *Activities) CallModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	return executeStep(ctx, a, in.Step, func(ctx context.Context) (runs.ModelAnswer, error) {
 		ctx, release := a.cancellable(ctx, in.Step)
 		defer release()
-		return a.callModel(ctx, in)
+		answer, err := a.callModel(ctx, in)
+		if err == nil && len(in.Steered) > 0 {
+			finalCtx, end := contextAfter(ctx)
+			defer end()
+			var received int
+			received, err = a.Log.SteeredInto(finalCtx, agentPlace(in.Step, in.ID))
+			answer.Missed = len(in.Steered) - received
+		}
+		return answer, err
 	})
 }
 

@@ -22,6 +22,9 @@ type ModelAnswer struct {
 	Usage   Usage    `json:"usage"`
 	// OtherUsage is the usage of summaries and of attempts that did not finish.
 	OtherUsage []Usage `json:"otherUsage,omitempty"`
+	// Missed is how many of the last messages in ModelCall.Steered the call has not received, because an
+	// attempt in a lost workflow task had begun before they arrived.
+	Missed int `json:"missed,omitempty"`
 	// Exceeded means that the model was not called, because approvers have to decide about this
 	// limit first. All other members but Seq are zero then.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`

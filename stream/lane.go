@@ -177,6 +177,30 @@ func (l *Log) Done(ctx context.Context, p Place) (*Record, error) {
 	return nil, nil
 }
 
+// SteeredInto returns with how many steering messages a step was opened: the attempt that opened it may
+// know fewer of them than later ones.
+func (l *Log) SteeredInto(ctx context.Context, p Place) (n int, err error) {
+	subject := l.LaneSubject(p.Run, p.Lane)
+	last, err := l.lastOfLane(ctx, subject)
+	if err != nil || last == nil {
+		return 0, err
+	}
+	for r, err := range l.Records(ctx, subject, max(p.After, p.Since)+1, last.Seq) {
+		switch {
+		case err != nil:
+			return 0, err
+		case r.Step != p.Step:
+		case !r.Steers():
+			return 0, nil
+		default:
+			var s Steering
+			err := r.Result(ctx, &s)
+			return len(s.Inputs), err
+		}
+	}
+	return 0, nil
+}
+
 // IsFollowed reports whether the last record of the lane is of a later step of the same execution: the
 // step p has ended for the workflow, whether it has a done record or failed.
 func (l *Log) IsFollowed(ctx context.Context, p Place) (bool, error) {

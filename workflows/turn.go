@@ -106,9 +106,8 @@ func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
 	if err != nil {
 		r.noteFailedStep(call.Step, call.Steered)
 	}
-	// A lost workflow task may have made the call, without messages that came later.
 	if err == nil {
-		r.control.steering.TakeBack(answer.Seq)
+		r.control.steering.TakeBack(answer.Missed)
 	}
 	for _, u := range answer.OtherUsage {
 		r.use(u)
