@@ -53,7 +53,7 @@ type callResults struct {
 // recorded.
 type cancelledCall struct {
 	call
-	lane int // on which it was started; 0 also if it was not
+	lane int // on which it was started, or would have been: a lost workflow task may have made the call
 }
 
 // call is a tool call that is to be made, or answered without being made. It comes from a model's
@@ -298,9 +298,10 @@ func (r *run) outlastsCancel(c call) bool {
 // tool. It blocks until all are written, also when the turn is cancelled.
 func (t *toolCalls) recordCancelledDecisions() {
 	left := t.cancelledCalls
-	for _, c := range append(t.calls, t.notBegun...) {
+	notStarted := append(t.calls, t.notBegun...)
+	for i, c := range notStarted {
 		if c.decision != nil {
-			left = append(left, cancelledCall{call: c})
+			left = append(left, cancelledCall{c, firstLane(notStarted, i) % len(t.run.log.Lanes)})
 		}
 	}
 	if len(left) == 0 {
@@ -316,6 +317,21 @@ func (t *toolCalls) recordCancelledDecisions() {
 		t.run.log.Retry(c.lane)
 		t.onEnd(c.call, c.lane, workflow.ExecuteActivity(ctx, runs.ActivityCallTool, in))
 	}
+}
+
+// firstLane returns the lane on which a call starts if all calls start at the same time, each sequence on a
+// lane of its own. i is the index of the call.
+func firstLane(calls []call, i int) (lane int) {
+	for at, c := range calls[:i] {
+		isFirst := c.sequence == 0 || !slices.ContainsFunc(calls[:at], func(other call) bool { return other.sequence == c.sequence })
+		switch {
+		case c.sequence > 0 && c.sequence == calls[i].sequence:
+			return firstLane(calls, at)
+		case isFirst:
+			lane++
+		}
+	}
+	return lane
 }
 
 // onEnd processes the end of the call on a lane, and starts the next call there. A failed call

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -312,5 +313,31 @@ func TestQueueOfWaitingThreadIsBounded(t *testing.T) {
 	}
 	if _, err := runs.DataConverter().ToPayload(parked); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLanesOfCancelledDecisions: the decisions about calls that a cancelled run does not make are recorded
+// on the lanes on which the calls would have been made: a lost workflow task may have made them, and their
+// results are there.
+func TestLanesOfCancelledDecisions(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	lanes := map[string]int{}
+	f.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+		lanes[in.CallID] = in.Lane
+		wantEqual(t, in.CallID+": cancelled", in.Cancelled, true)
+		return runs.ToolAnswer{Outcome: runs.OutcomeCancelled, Opened: 11, Seq: 20}, nil
+	}
+	in := input
+	in.Cancelled, in.Resume = true, &runs.Interrupts{RunID: "r0", MessageID: "m"}
+	for i, sequence := range []int{0, 1, 1, 2, 0, 2} {
+		id := fmt.Sprint("c", i)
+		in.Resume.Items = append(in.Resume.Items, runs.Interrupt{
+			Call: runs.Call{ID: id, Tool: "tool", Sequence: sequence, Approval: &runs.Approval{}}, Index: i, Decision: &runs.Decision{CallID: id, Kind: runs.DecisionApprove},
+		})
+	}
+	f.run(in)
+	if want := map[string]int{"c0": 0, "c1": 1, "c2": 1, "c3": 2, "c4": 3, "c5": 2}; !maps.Equal(lanes, want) {
+		t.Errorf("lanes = %v, want %v", lanes, want)
 	}
 }
