@@ -134,10 +134,14 @@ func (a *Activities) doneBefore(ctx context.Context, place stream.Place, err err
 var errFailedBefore = errors.New("activities: the step failed in a workflow task that was lost")
 
 // IsLogAhead is log.ahead.v1, a local activity: it reports whether the lane of the agent, or that of a
-// tool call, has records after those that the workflow knows.
+// tool call, has records after those that the workflow knows, or that it has the end of a step (Done).
 func (a *Activities) IsLogAhead(ctx context.Context, in runs.LogCheck) (isAhead bool, err error) {
 	ctx = inStep(ctx, in.Step)
 	defer recoverPanic(ctx, &err)
+	if in.Done {
+		done, err := a.Log.Done(ctx, agentPlace(in.Step, in.ID))
+		return done != nil, activityError(ctx, err)
+	}
 	isAhead, err = a.Log.HasLater(ctx, agentPlace(in.Step, in.ID))
 	if call := in.Call; call != nil && !isAhead && err == nil {
 		isAhead, err = a.Log.HasLater(ctx, toolPlace(runs.ToolCall{Step: in.Step, Lane: call.Lane, LaneAfter: call.After}))

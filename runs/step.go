@@ -31,10 +31,11 @@ type Step struct {
 }
 
 // LogCheck is the input of ActivityIsLogAhead: whether the log has records after Step.After in the
-// agent's lane, or in that of a tool call.
+// agent's lane, or in that of a tool call. With Done it is whether the step is done.
 type LogCheck struct {
 	Step
 	Call *CallLane `json:"call,omitempty"`
+	Done bool      `json:"done,omitempty"`
 }
 
 // CallLane is the lane of a tool call. After is its last record that the workflow knows; 0 = none.

@@ -45,13 +45,30 @@ func (r *run) takesOver(ctx workflow.Context) bool {
 // isLogAhead reports whether the agent's lane, or that of a tool call (nil = none), has records of which
 // this execution does not know. It is also true if the log is unavailable for 5 s. It works although
 // ctx is cancelled.
-func (r *run) isLogAhead(ctx workflow.Context, call *runs.CallLane) (isAhead bool) {
+func (r *run) isLogAhead(ctx workflow.Context, call *runs.CallLane) bool {
+	isAhead, err := checkLog(ctx, runs.LogCheck{Step: r.ownStep("ahead"), Call: call})
+	return isAhead || err != nil
+}
+
+// hasAdvanced reports whether the log has the next advance of a pipeline that has to stop after a step or
+// call that failed: a lost workflow task has made it. isLogAhead would also find the records of the failed
+// step.
+func (p pipelineExecutor) hasAdvanced(ctx workflow.Context) bool {
+	hasFailed := p.run.log.Failed != nil || len(p.run.log.Unfinished) > 0
+	if !hasFailed || !p.run.isStoppingOrOverdue(ctx) {
+		return false
+	}
+	isDone, err := checkLog(ctx, runs.LogCheck{Step: p.nextStep(), Done: true})
+	return isDone && err == nil
+}
+
+// checkLog answers a question about the log, with an error if the log is unavailable for 5 s.
+func checkLog(ctx workflow.Context, in runs.LogCheck) (answer bool, err error) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 5 * time.Second, RetryPolicy: retryPolicy(0), Summary: "is the log ahead?",
 	})
-	in := runs.LogCheck{Step: r.ownStep("ahead"), Call: call}
-	err := workflow.ExecuteLocalActivity(ctx, runs.ActivityIsLogAhead, in).Get(ctx, &isAhead)
-	return isAhead || err != nil
+	err = workflow.ExecuteLocalActivity(ctx, runs.ActivityIsLogAhead, in).Get(ctx, &answer)
+	return answer, err
 }

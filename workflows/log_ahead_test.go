@@ -175,3 +175,61 @@ steps:
 		})
 	}
 }
+
+// TestStopAfterLostTaskAfterFailure is TestStopAfterLostTask for the task in which the workflow learns that
+// a call has failed for good.
+func TestStopAfterLostTaskAfterFailure(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: book, tool: book, compensate: {tool: cancel}}
+  - {name: try, tool: try, onError: continue}
+  - {name: pay, tool: pay, compensate: {tool: refund}}
+  - {name: ship, tool: ship}
+`
+	setupFailing := func(t *testing.T) *pipelineFixture {
+		f := setupPipeline(t, steps)
+		f.executeStep = eventsByPath(map[string]string{"try": "*gone"})
+		return f
+	}
+	calm := setupFailing(t)
+	var inOrder []any
+	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
+	calm.runToEnd(stepsInput())
+	followsFailure := func(in any) bool { a, ok := in.(runs.AdvanceInput); return ok && a.FailedStep != nil }
+	lost := inOrder[slices.IndexFunc(inOrder, followsFailure):]
+	mustEqual(t, "number of steps after the failure", len(lost), 5)
+	for done, want := range []string{"book~undo", "book~undo", "pay pay~undo book~undo", "pay pay~undo book~undo", "pay ship", "pay ship"} {
+		for reason, outcome := range map[string]runs.Outcome{"": runs.OutcomeCancelled, runs.CodeLimitDuration: runs.OutcomeError} {
+			t.Run(fmt.Sprintf("%d steps %s", done, reason), func(t *testing.T) {
+				t.Parallel()
+				f, in, code := setupFailing(t), stepsInput(), reason
+				f.onExecution = func(execution *fixture, _ any) {
+					call := execution.tool
+					execution.tool = func(in runs.ToolCall) (runs.ToolAnswer, error) {
+						answer, err := call(in)
+						if err == nil {
+							return answer, nil
+						}
+						for _, step := range lost[:done] {
+							f.repeat(step)
+						}
+						if reason == "" {
+							f.cancelRun()
+						} else {
+							f.awaitTime(slowStep)
+						}
+						return answer, err
+					}
+				}
+				if reason != "" {
+					in.Limits.Duration = slowStep / 2
+				}
+				if done >= len(lost)-1 {
+					outcome, code = runs.OutcomeSuccess, ""
+				}
+				f.wantResult(f.runToEnd(in), outcome, code, append([]string{"book", "try"}, strings.Fields(want)...)...)
+			})
+		}
+	}
+}

@@ -285,9 +285,9 @@ func (p pipelineExecutor) onStepEnd(ctx workflow.Context, end ending) ending {
 	switch {
 	case end.code == runs.ErrorFenced, end.code == runs.ErrorLogLost:
 		return end
-	case end.endsPipeline(), end.outcome != runs.OutcomeSuccess && p.run.isOverdue(ctx):
+	case (end.endsPipeline() || end.outcome != runs.OutcomeSuccess && p.run.isOverdue(ctx)) && !p.hasAdvanced(ctx):
 		return p.compensate(ctx, end)
-	case end.outcome == runs.OutcomeError:
+	case end.outcome != runs.OutcomeSuccess:
 		failure := end.failure()
 		pos.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &failure}
 	case pos.Event == nil:
