@@ -80,13 +80,18 @@ func (r *run) continueHeld(ctx workflow.Context) (ending, error) {
 }
 
 // applyHeld applies the decisions about the interrupts of the turn. In a cancelled run it only
-// records them, and cancels the other interrupts. The ending is zero if the run continues.
+// records them, and cancels the other interrupts, unless a lost workflow task has applied them. The
+// ending is zero if the run or the active step continues.
 func (r *run) applyHeld(ctx workflow.Context) ending {
 	set := r.interrupts.held
 	r.interrupts.held = nil // in every case: a pipeline may continue after a failure or a cancel
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !(set.IsResolved() && set.FailsRun() && r.takesOver(ctx)) {
 		if set.HasDecision() { // acknowledged decisions are recorded, though they take no effect
-			_ = r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))
+			end := r.applyDecisions(ctx, set, r.step(r.turn, set.StepName(stepHeld), stepTools))
+			if end.outcome != runs.OutcomeCancelled && set.IsResolved() && r.isStopping(ctx) { // the log has all calls
+				r.interrupts.answered = set
+				return end
+			}
 		}
 		r.cancelInterrupts(ctx, set)
 		return cancelledEnding

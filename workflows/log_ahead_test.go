@@ -233,3 +233,56 @@ steps:
 		}
 	}
 }
+
+// TestStopAfterLostTaskOfHeldRun is TestStopAfterLostTask for the task that applies the decisions of a held
+// run.
+func TestStopAfterLostTaskOfHeldRun(t *testing.T) {
+	t.Parallel()
+	const steps = `
+steps:
+  - {name: book, tool: book, compensate: {tool: cancel}}
+  - {name: asks, approve: {message: "Pay?"}}
+  - {name: pay, tool: pay, compensate: {tool: refund}}
+  - {name: ship, tool: ship}
+`
+	in := stepsInput()
+	in.Hold = true
+	// setupHeld calls onDecided with the input of the execution that begins with the decisions. They are
+	// made when the run is parked.
+	setupHeld := func(t *testing.T, onDecided func(f *pipelineFixture, in *runs.Input)) *pipelineFixture {
+		f := setupPipeline(t, steps)
+		f.withholdsDecisions = true
+		f.onExecution = func(_ *fixture, in any) {
+			switch in := in.(type) {
+			case *runs.ParkedInput:
+				f.withholdsDecisions = false
+				f.decide(in.Run.Progress.Held)
+			case *runs.Input:
+				onDecided(f, in)
+			}
+		}
+		return f
+	}
+	var lost []any
+	setupHeld(t, func(calm *pipelineFixture, _ *runs.Input) {
+		calm.onStep = func(in any) { lost = append(lost, in) }
+	}).runToEnd(in)
+	mustEqual(t, "number of steps after the decision", len(lost), 6)
+	for i, want := range []string{"book asks book~undo", "book asks book~undo", "book asks pay pay~undo book~undo", "book asks pay pay~undo book~undo", "book asks pay ship", "book asks pay ship"} {
+		done := i + 1
+		t.Run(fmt.Sprintf("%d steps", done), func(t *testing.T) {
+			t.Parallel()
+			f := setupHeld(t, func(f *pipelineFixture, in *runs.Input) {
+				for _, step := range lost[:done] {
+					f.repeat(step)
+				}
+				in.Progress.Cancelled = true
+			})
+			outcome := runs.OutcomeCancelled
+			if done >= len(lost)-1 {
+				outcome = runs.OutcomeSuccess
+			}
+			f.wantResult(f.runToEnd(in), outcome, "", strings.Fields(want)...)
+		})
+	}
+}
