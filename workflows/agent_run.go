@@ -58,7 +58,7 @@ func (t *thread) executeRun(ctx, runCtx workflow.Context) (result runs.Result, n
 		return runs.Result{}, nil, err
 	}
 	// A lost workflow task has ended the run with its interrupts, before it was cancelled.
-	t.cancelNext = t.cancelNext || end.interrupts != nil && t.run.pipeline.position != nil && runCtx.Err() != nil
+	t.cancelNext = t.cancelNext || end.interrupts != nil && runCtx.Err() != nil
 	// A client that has seen the terminal record in the log may send decisions before the activity
 	// that wrote it reports to this workflow. So the interrupts are registered before the record is
 	// written.

@@ -29,7 +29,7 @@ func (r *run) admitInterrupts(set *runs.Interrupts) bool {
 }
 
 // waitFor makes the run wait for interrupts: a held run announces them, another one ends with them. A
-// pipeline that stops drops them, unless the log has that end. The ending is zero if the run waits.
+// run that stops drops them, unless the log has that end. The ending is zero if the run waits.
 func (r *run) waitFor(ctx workflow.Context, set *runs.Interrupts) ending {
 	isHeld := r.interrupts.held != nil && len(set.Suspended) == 0
 	switch {

@@ -12,32 +12,29 @@ import (
 // A workflow task may be lost after steps were executed in it: its worker dies, or the workflow ends in
 // it while a cancel arrives. Temporal repeats the task, and each step finds its record. But the
 // repeated task may have what the lost one had not: a cancel, or the passing of a deadline. A pipeline
-// must compensate for all that the lost task has done. So it does not stop where it notices the cancel,
-// but where the log has no further step:
+// must compensate for all that the lost task has done, and a thread waits for the interrupts with which
+// that task has ended its run. So a run does not stop where it notices the cancel, but where the log has
+// no further step:
 //
 //	lost task      advance ──► call ──► advance ──► call
 //	repeated task  advance ──► call ──► advance ──► call ──► nothing later in the log: the pipeline stops
 //
 // executeStep, through which all steps go, asks the log. Where the workflow decides without a step, it
-// asks isLogAhead. Other agents need neither: the activity run.finish writes the end of the run after
-// whatever the log has, and counts the usage there.
+// asks isLogAhead.
 
 // errNotBegun is the error of a step that was not executed, because the run stops and the log has
 // nothing of the step.
 var errNotBegun = errors.New("workflows: the run stops before this step")
 
-// isStopping reports whether a cancelled pipeline begins no step: it only takes over those that the log
-// has.
-func (r *run) isStopping(ctx workflow.Context) bool {
-	return r.pipeline.position != nil && !r.isCompensating() && ctx.Err() != nil
-}
+// isStopping reports whether a cancelled run begins no step: it only takes over those that the log has.
+func (r *run) isStopping(ctx workflow.Context) bool { return !r.isCompensating() && ctx.Err() != nil }
 
-// isStoppingOrOverdue is isStopping, and also true after the deadline.
+// isStoppingOrOverdue is isStopping, and for pipelines also true after the deadline.
 func (r *run) isStoppingOrOverdue(ctx workflow.Context) bool {
 	return r.isStopping(ctx) || r.pipeline.position != nil && !r.isCompensating() && r.isOverdue(ctx)
 }
 
-// takesOver reports whether a pipeline that has to stop first takes over steps that the log has.
+// takesOver reports whether a run that has to stop first takes over steps that the log has.
 func (r *run) takesOver(ctx workflow.Context) bool {
 	return r.isStoppingOrOverdue(ctx) && r.isLogAhead(ctx, nil)
 }

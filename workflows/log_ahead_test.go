@@ -1,11 +1,14 @@
 package workflows_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.temporal.io/sdk/activity"
 
 	"github.com/perdure/perdure/runs"
 )
@@ -284,5 +287,39 @@ steps:
 			}
 			f.wantResult(f.runToEnd(in), outcome, "", strings.Fields(want)...)
 		})
+	}
+}
+
+// TestCancelAfterLostEndWithInterrupts: a lost workflow task has ended the run of an agent without steps with
+// its interrupts. When it is repeated with a cancel, the thread must keep, or resolve, the interrupts that the
+// log shows as open: the next run records that they are cancelled.
+func TestCancelAfterLostEndWithInterrupts(t *testing.T) {
+	t.Parallel()
+	f := setupInterrupted(t)
+	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99}
+	f.isLogAhead = func(in runs.LogCheck) bool { return in.Run.ID == input.Run.ID } // it has the run's end
+	f.env.RegisterDelayedCallback(func() { f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: input.Run.ID}) }, 0)
+	began := f.env.Now()
+	f.env.ExecuteWorkflow(runs.TypeRun, input)
+	if len(f.finished) < 2 {
+		t.Errorf("ends of runs = %d after %s, want 2: the thread closes while the log says that it waits for decisions (%v)", len(f.finished), f.env.Now().Sub(began), f.env.GetWorkflowError())
+	}
+}
+
+// TestCancelAfterLostLimitInterrupt: the same for a question about a soft limit.
+func TestCancelAfterLostLimitInterrupt(t *testing.T) {
+	t.Parallel()
+	f := setupLimits(t)
+	f.existingEnd = &runs.FinishResult{Outcome: runs.OutcomeInterrupt, Seq: 99}
+	f.isLogAhead = func(in runs.LogCheck) bool { return in.Run.ID == input.Run.ID } // it has the run's end
+	f.env.RegisterActivityWithOptions(func(_ context.Context, in runs.LimitInterrupt) (runs.ModelAnswer, error) {
+		f.env.SignalWorkflow(runs.SignalCancel, runs.CancelRequest{RunID: input.Run.ID})
+		a := modelAnswer(in.After+1, "beyond")
+		a.InterruptCount, a.Calls[0].Approval = 1, &runs.Approval{Expires: time.Hour}
+		return a, nil
+	}, activity.RegisterOptions{Name: runs.ActivityLimitInterrupt, DisableAlreadyRegisteredCheck: true})
+	f.env.ExecuteWorkflow(runs.TypeRun, inputWithSoftLimits(runs.SoftLimits{Tokens: 100}))
+	if len(f.finished) < 2 {
+		t.Errorf("ends of runs = %d, want 2: the thread closes while the log says that it waits for decisions", len(f.finished))
 	}
 }

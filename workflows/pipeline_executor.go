@@ -268,9 +268,12 @@ func (p pipelineExecutor) runAgent(ctx workflow.Context) (end ending, err error)
 	}
 }
 
-// isDoneDespiteCancel reports whether the active step has ended, although the run is cancelled: no
-// calls are left. Then the step counts as done, and is compensated for.
-func (r *run) isDoneDespiteCancel(left int) bool { return r.activeStep() != nil && left == 0 }
+// isDoneDespiteCancel reports whether the turn has ended, although the run is cancelled: no calls are
+// left. Then the active step counts as done, and is compensated for. A run without one goes on only
+// to what the log has.
+func (r *run) isDoneDespiteCancel(ctx workflow.Context, left int) bool {
+	return left == 0 && (r.activeStep() != nil || r.takesOver(ctx))
+}
 
 // onStepEnd turns the end of a step into the event for the next advance, and leaves an event that
 // branches have set. The ending is zero, unless the run ends instead: with interrupts, because

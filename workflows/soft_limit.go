@@ -57,20 +57,14 @@ func (r *run) interruptForLimit(ctx workflow.Context, x runs.ExceededLimit) endi
 		return r.endingFromError(ctx, err)
 	}
 	r.log.NoteRecord(answer.Seq, in.Name)
-	if ctx.Err() != nil {
-		return cancelledEnding
-	}
 	interrupts := r.interruptsOfAnswer(ctx, answer)
 	interrupts.Agent, interrupts.Revision = r.in.Agent, r.in.Revision
 	interrupts.Step, interrupts.Tree = pipeline.LimitPath, 0
 	interrupts.Exceeded = &x
-	switch {
-	case !r.admitInterrupts(interrupts):
+	if !r.admitInterrupts(interrupts) {
 		return tooManyInterruptsEnding
-	case r.interrupts.held != nil:
-		return r.announceHeld(ctx)
 	}
-	return withInterrupts(interrupts)
+	return r.waitFor(ctx, interrupts)
 }
 
 // limitStep makes a step the one that asks approvers about a limit. It belongs to the run's own

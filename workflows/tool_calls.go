@@ -45,7 +45,7 @@ type callResults struct {
 	suspended      []runs.ToolAnswer // of subagents that ended with their interrupts
 	questions      []runs.Interrupt  // of calls whose tool asked a question
 	cancelledCalls []cancelledCall   // decided, and cancelled before they took effect
-	notBegun       []call            // started, and not executed because the run stops
+	notBegun       []cancelledCall   // not executed, because the run stops
 	err            error             // of all calls that failed; nil = none
 }
 
@@ -53,7 +53,7 @@ type callResults struct {
 // recorded.
 type cancelledCall struct {
 	call
-	lane int // on which it was started, or would have been: a lost workflow task may have made the call
+	lane int // on which it was started; 0 also if it was not
 }
 
 // call is a tool call that is to be made, or answered without being made. It comes from a model's
@@ -145,7 +145,7 @@ func (r *run) callTools(ctx workflow.Context, step runs.Step, calls []call, inte
 		return endingFromFailure(timeout)
 	case t.err != nil:
 		return r.endingFromError(ctx, t.err)
-	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(left):
+	case t.cancelled || ctx.Err() != nil && !r.isDoneDespiteCancel(ctx, left):
 		return cancelledEnding
 	case len(t.suspended)+len(t.questions) > 0 && !r.admitInterrupts(interrupts):
 		return tooManyInterruptsEnding
@@ -298,10 +298,13 @@ func (r *run) outlastsCancel(c call) bool {
 // tool. It blocks until all are written, also when the turn is cancelled.
 func (t *toolCalls) recordCancelledDecisions() {
 	left := t.cancelledCalls
-	notStarted := append(t.calls, t.notBegun...)
-	for i, c := range notStarted {
+	for _, c := range t.calls {
+		t.notBegun = append(t.notBegun, cancelledCall{call: c})
+	}
+	t.calls = nil
+	for _, c := range t.notBegun {
 		if c.decision != nil {
-			left = append(left, cancelledCall{c, firstLane(notStarted, i) % len(t.run.log.Lanes)})
+			left = append(left, c)
 		}
 	}
 	if len(left) == 0 {
@@ -319,21 +322,6 @@ func (t *toolCalls) recordCancelledDecisions() {
 	}
 }
 
-// firstLane returns the lane on which a call starts if all calls start at the same time, each sequence on a
-// lane of its own. i is the index of the call.
-func firstLane(calls []call, i int) (lane int) {
-	for at, c := range calls[:i] {
-		isFirst := c.sequence == 0 || !slices.ContainsFunc(calls[:at], func(other call) bool { return other.sequence == c.sequence })
-		switch {
-		case c.sequence > 0 && c.sequence == calls[i].sequence:
-			return firstLane(calls, at)
-		case isFirst:
-			lane++
-		}
-	}
-	return lane
-}
-
 // onEnd processes the end of the call on a lane, and starts the next call there. A failed call
 // leaves its lane unfinished: a late attempt may still write, and the next activity of the main
 // lane fences it.
@@ -343,7 +331,7 @@ func (t *toolCalls) onEnd(c call, lane int, future workflow.Future) {
 	var done runs.ToolAnswer
 	err := future.Get(t.ctx, &done)
 	if errors.Is(err, errNotBegun) {
-		t.notBegun = append(t.notBegun, c)
+		t.notBegun = append(t.notBegun, cancelledCall{c, lane})
 		t.start(lane)
 		return
 	}

@@ -43,7 +43,7 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 	switch {
 	case answer.Exceeded != nil:
 		return r.interruptForBudget(ctx, *answer.Exceeded)
-	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(answer.Count()) && !r.takesOver(ctx):
+	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(ctx, answer.Count()) && !r.takesOver(ctx):
 		return cancelledEnding
 	case answer.Count() == 0 && len(r.control.steering.Pending()) == 0:
 		r.answerMessage = answer.MessageID
