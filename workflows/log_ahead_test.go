@@ -18,10 +18,7 @@ import (
 // done counts, and is compensated for.
 func TestStopAfterLostTask(t *testing.T) {
 	t.Parallel()
-	calm := setupPipeline(t, journey)
-	var inOrder []any
-	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
-	calm.runToEnd(stepsInput())
+	inOrder := setupPipeline(t, journey).stepsToEnd(stepsInput())
 	mustEqual(t, "number of steps", len(inOrder), 7)
 	for done, want := range []string{
 		"", "", "book book~undo", "book book~undo", "book pay pay~undo book~undo", "book pay pay~undo book~undo", "book pay ship", "book pay ship",
@@ -57,10 +54,7 @@ steps:
   - {name: asks, approve: {message: "Pay?"}}
   - {name: pay, tool: pay, compensate: {tool: refund}}
 `
-	calm := setupPipeline(t, steps)
-	var inOrder []any
-	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
-	calm.runToEnd(stepsInput())
+	inOrder := setupPipeline(t, steps).stepsToEnd(stepsInput())
 	resumes := func(in any) bool { a, ok := in.(runs.AdvanceInput); return ok && a.Resumes }
 	lost := inOrder[slices.IndexFunc(inOrder, resumes):]
 	mustEqual(t, "number of steps after the decision", len(lost), 5)
@@ -100,10 +94,7 @@ steps:
   - {name: pay, tool: pay, compensate: {tool: refund}}
   - {name: ship, tool: ship}
 `
-	calm := setupPipeline(t, steps)
-	var inOrder []any
-	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
-	calm.runToEnd(stepsInput())
+	inOrder := setupPipeline(t, steps).stepsToEnd(stepsInput())
 	endsBranches := func(in any) bool { a, ok := in.(runs.AdvanceInput); return ok && a.ID == "all/1/advance/2" }
 	lost := inOrder[slices.IndexFunc(inOrder, endsBranches)+1:]
 	mustEqual(t, "number of steps after the branches", len(lost), 5)
@@ -195,10 +186,7 @@ steps:
 		f.executeStep = eventsByPath(map[string]string{"try": "*gone"})
 		return f
 	}
-	calm := setupFailing(t)
-	var inOrder []any
-	calm.onStep = func(in any) { inOrder = append(inOrder, in) }
-	calm.runToEnd(stepsInput())
+	inOrder := setupFailing(t).stepsToEnd(stepsInput())
 	followsFailure := func(in any) bool { a, ok := in.(runs.AdvanceInput); return ok && a.FailedStep != nil }
 	lost := inOrder[slices.IndexFunc(inOrder, followsFailure):]
 	mustEqual(t, "number of steps after the failure", len(lost), 5)

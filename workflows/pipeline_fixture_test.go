@@ -162,6 +162,14 @@ func (f *pipelineFixture) result(err error) (result runs.Result) {
 	return result
 }
 
+// stepsToEnd runs the agent to its end, and returns the inputs of its advances and calls in their order.
+func (f *pipelineFixture) stepsToEnd(in runs.Input) (inOrder []any) {
+	f.t.Helper()
+	f.onStep = func(step any) { inOrder = append(inOrder, step) }
+	f.runToEnd(in)
+	return inOrder
+}
+
 // beginExecution sets up the fixture of one execution.
 func (f *pipelineFixture) beginExecution(in any) {
 	execution, was := setup(f.t), f.execution

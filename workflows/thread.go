@@ -36,14 +36,14 @@ type thread struct {
 	cancelRun  workflow.CancelFunc // ends the context of the run's turns (withCancel)
 	results    results
 	notifier   notifier
-	updatedAt  int             // length of the history when an update was last accepted; -1 = none was
+	lastUpdate int             // length of the history when an update was last accepted; -1 = none was
 	title      workflow.Future // the start of thread.title; nil = this execution starts none
 }
 
 // newThread returns the thread of in's run, which it begins or continues. ctx is the execution's
 // root context. The caller then calls withCancel.
 func newThread(ctx workflow.Context, in runs.Input) *thread {
-	t := &thread{run: newRun(ctx, in), began: workflow.Now(ctx), queue: in.Queue, updatedAt: -1}
+	t := &thread{run: newRun(ctx, in), began: workflow.Now(ctx), queue: in.Queue, lastUpdate: -1}
 	t.run.thread, t.run.delegation.allowed = t, runs.MaxSubagents
 	t.notifier = notifier{run: &t.run.in, interrupts: &t.run.interrupts, detached: map[*runs.Interrupts]bool{}}
 	return t
@@ -115,11 +115,11 @@ func (t *thread) isNotifying() bool { return t.notifier.next() != nil }
 
 // noteUpdate notes that an update was accepted.
 func (t *thread) noteUpdate(ctx workflow.Context) {
-	t.updatedAt = workflow.GetInfo(ctx).GetCurrentHistoryLength()
+	t.lastUpdate = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 }
 
 func (t *thread) hasNewUpdate(ctx workflow.Context) bool {
-	return t.updatedAt == workflow.GetInfo(ctx).GetCurrentHistoryLength()
+	return t.lastUpdate == workflow.GetInfo(ctx).GetCurrentHistoryLength()
 }
 
 func (t *thread) queued() []runs.Input { return t.queue }
