@@ -48,6 +48,9 @@ func (l *load) driveWhile(ctx context.Context, ph phase, another func() bool) (*
 // n-th run.
 func (l *load) user(ctx context.Context, p pace, another func() bool, until func(n int) time.Duration) (*sample, error) {
 	s := &sample{}
+	if err := wait(ctx, until(0)); err != nil { // before it connects: servers close connections that send no request
+		return s, err
+	}
 	c, err := dial(ctx, l.target)
 	if err != nil {
 		return s, err
