@@ -21,12 +21,11 @@ import (
 const MaxDays = 400
 
 // Ledger counts runs in a key-value bucket that all processes share: one entry for each tenant, day
-// (UTC) and agent, changed by compare-and-swap. It is safe for concurrent use.
+// (UTC) and agent, changed by compare-and-swap. It is safe for concurrent use: runs that end at once
+// share a write.
 type Ledger struct {
-	kv jetstream.KeyValue
-	// locks order the writers of this process by the hash of their key. Without them, many runs that
-	// end at once would repeat each other's compare-and-swaps.
-	locks [64]chan struct{}
+	kv      jetstream.KeyValue
+	writers [64]writer // by the hash of a key
 }
 
 // Open opens the ledger, and creates its bucket if it is missing.
@@ -38,8 +37,8 @@ func Open(ctx context.Context, l *stream.Log) (*Ledger, error) {
 		return nil, err
 	}
 	ledger := &Ledger{kv: kv}
-	for i := range ledger.locks {
-		ledger.locks[i] = make(chan struct{}, 1)
+	for i := range ledger.writers {
+		ledger.writers[i] = writer{kv: kv, turn: make(chan struct{}, 1), waiting: map[string][]*pending{}}
 	}
 	return ledger, nil
 }
@@ -149,44 +148,13 @@ const (
 	maxCounted = 256
 	// maxModels bounds entry.Models, since a provider may answer with another model each time.
 	maxModels = 64
-	// maxTries bounds the compare-and-swaps of one Count. Each conflict means that another process
-	// has counted a run.
-	maxTries = 1_000
 )
 
 // Count adds a run to the entry of its tenant, day and agent. Repeated counts of the same run count
 // once. Errors: stream.ErrUnavailable.
 func (l *Ledger) Count(ctx context.Context, r Run) error {
 	key := key(r.Tenant, r.Ended.UTC().Format(time.DateOnly), r.Agent)
-	lock := l.locks[hash(key)%uint32(len(l.locks))]
-	select {
-	case lock <- struct{}{}:
-		defer func() { <-lock }()
-	case <-ctx.Done():
-		return asUnavailable(context.Cause(ctx))
-	}
-	id := r.Identify("u", r.Part)
-	for range maxTries {
-		e, revision, err := l.read(ctx, key)
-		if err != nil || slices.Contains(e.Counted, id) {
-			return err
-		}
-		e.add(r, id)
-		body, err := json.Marshal(e)
-		if err != nil {
-			return fmt.Errorf("usage: %w", err)
-		}
-		if revision == 0 {
-			_, err = l.kv.Create(ctx, key, body)
-		} else {
-			_, err = l.kv.Update(ctx, key, body, revision)
-		}
-		// The codes of both errors are the same for all numbers of replicas.
-		if !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return asUnavailable(err)
-		}
-	}
-	return asUnavailable(errors.New("too many runs are counted at once"))
+	return l.writers[hash(key)%uint32(len(l.writers))].count(ctx, key, r)
 }
 
 // add adds a run with the ID id.
@@ -258,19 +226,6 @@ func (a *amounts) add(other amounts) {
 		}
 		a.Cost = &sum
 	}
-}
-
-// read returns the entry of a key, and its revision; revision 0 = there is no entry.
-func (l *Ledger) read(ctx context.Context, key string) (e entry, revision uint64, err error) {
-	kept, err := l.kv.Get(ctx, key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return entry{}, 0, nil
-	}
-	if err != nil {
-		return entry{}, 0, asUnavailable(err)
-	}
-	e, err = decode(kept)
-	return e, kept.Revision(), err
 }
 
 // decode decodes an entry of the bucket.

@@ -1,8 +1,10 @@
 package usage
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -112,6 +114,70 @@ func TestRunsCountOnce(t *testing.T) {
 	g.Wait()
 	count(t, processes[0], run("r7", "a", noon, used("m", 3, 1, 0)))
 	wantReport(t, processes[1], Query{Tenant: "acme ü"}, Item{Runs: 40, InputTokens: 120, OutputTokens: 40, TotalTokens: 160, Seconds: 80})
+}
+
+// TestWaitingRunsShareAWrite: runs that wait while another one is counted need one write, and a run of
+// another agent is not lost among them.
+func TestWaitingRunsShareAWrite(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	count(t, l, run("r0", "a", noon))
+	day := key("acme ü", noon.Format(time.DateOnly), "a")
+	w := &l.writers[hash(day)%uint32(len(l.writers))]
+	before, err := l.kv.Get(t.Context(), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.turn <- struct{}{}
+	var g sync.WaitGroup
+	const runs = maxBatch / 2
+	for i := range runs {
+		g.Go(func() {
+			if err := l.Count(t.Context(), run(fmt.Sprint("w", i), "a", noon)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for waiting := 0; waiting < runs; runtime.Gosched() {
+		w.mu.Lock()
+		waiting = len(w.waiting[day])
+		w.mu.Unlock()
+	}
+	<-w.turn
+	g.Wait()
+	after, err := l.kv.Get(t.Context(), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if writes := after.Revision() - before.Revision(); writes != 1 {
+		t.Errorf("%d runs needed %d writes", runs, writes)
+	}
+	if len(w.waiting) > 0 {
+		t.Errorf("still waiting: %v", w.waiting)
+	}
+	count(t, l, run("r0", "b", noon))
+	wantReport(t, l, Query{GroupBy: []Group{ByAgent}}, Item{Agent: "a", Runs: runs + 1, Seconds: 2 * (runs + 1)}, Item{Agent: "b", Runs: 1, Seconds: 2})
+}
+
+// TestCancelledCountLeavesTheQueue: a run whose count is cancelled while it waits does not wait any more,
+// and can be counted later.
+func TestCancelledCountLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	one := run("r1", "a", noon)
+	w := &l.writers[hash(key("acme ü", noon.Format(time.DateOnly), "a"))%uint32(len(l.writers))]
+	w.turn <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Count(ctx, one); !errors.Is(err, stream.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	<-w.turn
+	if len(w.waiting) > 0 {
+		t.Errorf("still waiting: %v", w.waiting)
+	}
+	count(t, l, one)
+	wantReport(t, l, Query{}, Item{Runs: 1, Seconds: 2})
 }
 
 // TestReportIsGrouped: a report has one item for each agent, model, tenant or day, or for their
