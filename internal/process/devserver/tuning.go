@@ -93,6 +93,8 @@ func dynamicConfig(o Options) dynamicconfig.StaticClient {
 		// There is no other cluster to replicate to or from.
 		dynamicconfig.ReplicationProcessorSchedulerWorkerCount.Key():            1,
 		dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount.Key(): 1,
+		// The history of the last 20 s for other clusters: the least that Temporal allows.
+		dynamicconfig.XDCCacheMaxSizeBytes.Key(): 0,
 
 		// Before a queue is acknowledged, each read passes its finished tasks again.
 		dynamicconfig.TransferProcessorUpdateAckInterval.Key():   3 * time.Second,
