@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,10 @@ import (
 // workflowCache is the default of PERDURE_WORKFLOW_CACHE for "perdure dev", which has the memory of
 // four servers and a worker in one process.
 const workflowCache = 200
+
+// gcPercent is the default of GOGC for "perdure dev": how much the heap grows between two garbage
+// collections, in percent of what is live. docs/internals/performance.md has what other values cost.
+const gcPercent = 60
 
 // devCommand returns the command "perdure dev".
 func devCommand(environ []string) *cobra.Command {
@@ -76,6 +81,9 @@ func runDev(ctx context.Context, o devOptions, environ []string, out, errOut io.
 	cfg.ForceAgents = cfg.ForceAgents || o.agentsForce
 	if cfg.Getenv("PERDURE_WORKFLOW_CACHE") == "" {
 		cfg.WorkflowCache = workflowCache
+	}
+	if cfg.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	logger := telemetry.NewLogger(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.logLevel}))
 	if len(cfg.Unknown) > 0 {

@@ -72,9 +72,8 @@ func New(settings Settings) (*Console, error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		content, err := fs.ReadFile(dist, name)
-		c.files[name] = &file{name: name, content: content}
-		return err
+		c.files[name] = &file{name: name, dist: dist}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
@@ -131,7 +130,7 @@ func (c *Console) servePage(w http.ResponseWriter) {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails
 	nonce := base64.RawURLEncoding.EncodeToString(random)
-	page := bytes.ReplaceAll(c.files[indexFile].content, []byte(`="./`), slices.Concat([]byte(`="`), c.base))
+	page := bytes.ReplaceAll(c.files[indexFile].content(), []byte(`="./`), slices.Concat([]byte(`="`), c.base))
 	page = bytes.ReplaceAll(page, []byte("{{nonce}}"), []byte(nonce))
 	page = bytes.Replace(page, []byte("{{settings}}"), c.settings, 1)
 	header := w.Header()
@@ -141,26 +140,33 @@ func (c *Console) servePage(w http.ResponseWriter) {
 	_, _ = w.Write(page)
 }
 
-// file is a file of the console.
+// file is a file of the console. Its content stays in the program until it is served, out of the heap.
 type file struct {
-	name    string
-	content []byte
+	name string
+	dist fs.FS
 
 	once sync.Once
 	zip  []byte // with gzip; nil = it does not become smaller
 	tag  string
 }
 
+// content returns a copy of the content.
+func (f *file) content() []byte {
+	content, _ := fs.ReadFile(f.dist, f.name) // a part of the program, so it is there
+	return content
+}
+
 // prepare compresses the content on first use.
 func (f *file) prepare() {
 	f.once.Do(func() {
-		sum := sha256.Sum256(f.content)
+		content := f.content()
+		sum := sha256.Sum256(content)
 		f.tag = fmt.Sprintf("%q", base64.RawURLEncoding.EncodeToString(sum[:16]))
 		var zipped bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-		_, _ = w.Write(f.content)
+		_, _ = w.Write(content)
 		_ = w.Close()
-		if zipped.Len() < len(f.content) {
+		if zipped.Len() < len(content) {
 			f.zip = zipped.Bytes()
 		}
 	})
@@ -182,10 +188,12 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	content := f.content
+	var content []byte
 	if f.zip != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		header.Set("Content-Encoding", "gzip")
 		content = f.zip
+	} else {
+		content = f.content()
 	}
 	header.Set("Content-Length", fmt.Sprint(len(content)))
 	_, _ = w.Write(content)

@@ -104,6 +104,9 @@ func dynamicConfig(o Options) dynamicconfig.StaticClient {
 		// By default up to 128,000 workflows stay in the history cache, at more than 10 KiB each.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 500,
 
+		// Averages of the requests to the database, which tell other hosts how busy this one is.
+		dynamicconfig.PersistenceHealthSignalMetricsEnabled.Key(): false,
+
 		// Scanners for large installations, each with a system workflow and pollers of its own.
 		// Without the parent-close worker, the task that closes a parent also closes its children.
 		dynamicconfig.TaskQueueScannerEnabled.Key():       false,
