@@ -2,17 +2,11 @@ package usage
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"hash/fnv"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/perdure/perdure/agents"
-	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -43,197 +37,11 @@ func Open(ctx context.Context, l *stream.Log) (*Ledger, error) {
 	return ledger, nil
 }
 
-// Run is a run that has ended, or a part of one that is counted apart.
-type Run struct {
-	stream.Run
-
-	// Part names a part of the run whose usage the run does not have, such as "title"; "" = the run
-	// itself. A part adds tokens and cost to the report, and neither a run nor a duration.
-	Part string
-
-	Agent string
-	// Ended is the time of the run's terminal record. It decides the day, so it must be the same in
-	// all tries of Count.
-	Ended    time.Time
-	Duration time.Duration
-	Outcome  runs.Outcome
-	// Usage has one entry for each model, and Currency is that of their costs; "" = it is unknown.
-	Usage    []runs.Usage
-	Currency string
-}
-
-// EndedRun returns a run of the log as Count counts it, with the times of its first and its terminal
-// record. The caller sets the other fields.
-func EndedRun(ctx context.Context, l *stream.Log, run stream.Run) (Run, error) {
-	first, err := l.First(ctx, l.LaneSubject(run, stream.LaneMain), 1)
-	if err != nil {
-		return Run{}, err
-	}
-	end, err := l.TerminalRecord(ctx, run)
-	if err != nil {
-		return Run{}, err
-	}
-	if first == nil || end == nil {
-		return Run{}, errors.New("usage: the log lacks records of the run")
-	}
-	return Run{Run: run, Ended: end.Time, Duration: end.Time.Sub(first.Time)}, nil
-}
-
-// entry is an entry of the bucket.
-type entry struct {
-	Tenant string `json:"tenant"`
-	Day    string `json:"day"` // as of [time.DateOnly]
-	Agent  string `json:"agent"`
-	// All counts all runs, without tokens and cost.
-	All    counts       `json:"all"`
-	Models []modelUsage `json:"models,omitempty"`
-	// Counted are the IDs of the runs that were counted last, oldest first. A run in this list is not
-	// counted again.
-	Counted []string `json:"counted"`
-}
-
-// counts are how many runs ended, and how long they took. Runs is without Interrupted: the run that
-// continues an interrupted one counts for both.
-type counts struct {
-	Runs         int64 `json:"runs"`
-	Failed       int64 `json:"failed,omitempty"`
-	Cancelled    int64 `json:"cancelled,omitempty"`
-	Interrupted  int64 `json:"interrupted,omitempty"`
-	Milliseconds int64 `json:"milliseconds,omitempty"`
-}
-
-func (c *counts) add(other counts) {
-	c.Runs, c.Failed, c.Cancelled = c.Runs+other.Runs, c.Failed+other.Failed, c.Cancelled+other.Cancelled
-	c.Interrupted, c.Milliseconds = c.Interrupted+other.Interrupted, c.Milliseconds+other.Milliseconds
-}
-
-// countsOf returns the counts of one run. A part of a run has none.
-func countsOf(r Run) counts {
-	if r.Part != "" {
-		return counts{}
-	}
-	c := counts{Runs: 1, Milliseconds: max(0, r.Duration.Milliseconds())}
-	switch r.Outcome {
-	case runs.OutcomeError:
-		c.Failed = 1
-	case runs.OutcomeCancelled:
-		c.Cancelled = 1
-	case runs.OutcomeInterrupt:
-		c.Runs, c.Interrupted = 0, 1
-	}
-	return c
-}
-
-// amounts are tokens and their cost. Cost is nil if none is known.
-type amounts struct {
-	Input  int64         `json:"input,omitempty"`
-	Output int64         `json:"output,omitempty"`
-	Total  int64         `json:"total,omitempty"`
-	Cost   *agents.Money `json:"cost,omitempty"`
-	// Currency is that of Cost, such as USD; "" = it is unknown.
-	Currency string `json:"currency,omitempty"`
-}
-
-// modelUsage is what the runs that called a model have used of it. Model is "provider/model"; "" =
-// runs that have called none, and models without a name.
-type modelUsage struct {
-	Model string `json:"model,omitempty"`
-	counts
-	amounts
-}
-
-const (
-	// maxCounted bounds entry.Counted. A run is counted again within seconds; after the death of a
-	// worker, within about a minute.
-	maxCounted = 256
-	// maxModels bounds entry.Models, since a provider may answer with another model each time.
-	maxModels = 64
-)
-
 // Count adds a run to the entry of its tenant, day and agent. Repeated counts of the same run count
 // once. Errors: stream.ErrUnavailable.
 func (l *Ledger) Count(ctx context.Context, r Run) error {
 	key := key(r.Tenant, r.Ended.UTC().Format(time.DateOnly), r.Agent)
 	return l.writers[hash(key)%uint32(len(l.writers))].count(ctx, key, r)
-}
-
-// add adds a run with the ID id.
-func (e *entry) add(r Run, id string) {
-	e.Tenant, e.Day, e.Agent = r.Tenant, r.Ended.UTC().Format(time.DateOnly), r.Agent
-	one := countsOf(r)
-	e.All.add(one)
-	used := r.Usage
-	if len(used) == 0 {
-		used = []runs.Usage{{}}
-	}
-	for _, u := range used {
-		m := e.model(modelName(u), r.Currency)
-		m.counts.add(one)
-		m.amounts.add(amountsOf(u, r.Currency))
-	}
-	e.Counted = append(e.Counted[max(0, len(e.Counted)+1-maxCounted):], id)
-}
-
-// model returns the usage of a model in a currency, which it adds if it is missing. The models that
-// exceed maxModels share one without a name.
-func (e *entry) model(name, currency string) *modelUsage {
-	find := func() int {
-		return slices.IndexFunc(e.Models, func(m modelUsage) bool { return m.Model == name && m.Currency == currency })
-	}
-	i := find()
-	if i < 0 && len(e.Models) >= maxModels {
-		name = ""
-		i = find()
-	}
-	if i < 0 {
-		e.Models = append(e.Models, modelUsage{Model: name, amounts: amounts{Currency: currency}})
-		i = len(e.Models) - 1
-	}
-	return &e.Models[i]
-}
-
-// modelName returns "provider/model", as definitions name models; "" = it has no name.
-func modelName(u runs.Usage) string {
-	if u.Provider == "" || u.Model == "" {
-		return u.Provider + u.Model
-	}
-	return u.Provider + "/" + u.Model
-}
-
-// amountsOf returns the amounts of usage; unknown tokens are zero.
-func amountsOf(u runs.Usage, currency string) amounts {
-	a := amounts{Total: runs.Tokens([]runs.Usage{u}), Currency: currency}
-	if u.Input != nil {
-		a.Input = *u.Input
-	}
-	if u.Output != nil {
-		a.Output = *u.Output
-	}
-	if u.Cost != nil {
-		cost := agents.Money(*u.Cost)
-		a.Cost = &cost
-	}
-	return a
-}
-
-// add adds amounts of the same currency.
-func (a *amounts) add(other amounts) {
-	a.Input, a.Output, a.Total = a.Input+other.Input, a.Output+other.Output, a.Total+other.Total
-	if other.Cost != nil {
-		sum := *other.Cost
-		if a.Cost != nil {
-			sum += *a.Cost
-		}
-		a.Cost = &sum
-	}
-}
-
-// decode decodes an entry of the bucket.
-func decode(kept jetstream.KeyValueEntry) (e entry, err error) {
-	if err := json.Unmarshal(kept.Value(), &e); err != nil {
-		return entry{}, fmt.Errorf("usage: entry %s: %w", kept.Key(), err)
-	}
-	return e, nil
 }
 
 // key returns the key of an entry, or the filter of several: "" = every tenant or agent.
@@ -254,12 +62,4 @@ func hash(key string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // never fails
 	return h.Sum32()
-}
-
-// asUnavailable marks an error of the bucket as stream.ErrUnavailable. It returns nil for nil.
-func asUnavailable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("usage: %w: %w", stream.ErrUnavailable, err)
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
 )
 
 const (
@@ -159,4 +161,12 @@ func (w *writer) batch(key string, one *pending) []*pending {
 		}
 	}
 	return batch
+}
+
+// asUnavailable marks an error of the bucket as stream.ErrUnavailable. It returns nil for nil.
+func asUnavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("usage: %w: %w", stream.ErrUnavailable, err)
 }
