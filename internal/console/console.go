@@ -188,10 +188,9 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	var content []byte
-	if f.zip != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	content := f.zip
+	if content != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		header.Set("Content-Encoding", "gzip")
-		content = f.zip
 	} else {
 		content = f.content()
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/runs"
@@ -116,8 +117,8 @@ func TestRunsCountOnce(t *testing.T) {
 	wantReport(t, processes[1], Query{Tenant: "acme ü"}, Item{Runs: 40, InputTokens: 120, OutputTokens: 40, TotalTokens: 160, Seconds: 80})
 }
 
-// TestWaitingRunsShareAWrite: runs that wait while another one is counted need one write, and a run of
-// another agent is not lost among them.
+// TestWaitingRunsShareAWrite: runs that wait while another one is counted need one write. A run of
+// another agent that waits for the same writer is counted for its own agent.
 func TestWaitingRunsShareAWrite(t *testing.T) {
 	t.Parallel()
 	l := open(t)
@@ -129,7 +130,16 @@ func TestWaitingRunsShareAWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.turn <- struct{}{}
+	other := "b"
+	for hash(key("acme ü", noon.Format(time.DateOnly), other))%uint32(len(l.writers)) != hash(day)%uint32(len(l.writers)) {
+		other += "b"
+	}
 	var g sync.WaitGroup
+	g.Go(func() {
+		if err := l.Count(t.Context(), run("r0", other, noon)); err != nil {
+			t.Error(err)
+		}
+	})
 	const runs = maxBatch / 2
 	for i := range runs {
 		g.Go(func() {
@@ -138,25 +148,27 @@ func TestWaitingRunsShareAWrite(t *testing.T) {
 			}
 		})
 	}
-	for waiting := 0; waiting < runs; runtime.Gosched() {
+	for waiting := 0; waiting < runs+1; runtime.Gosched() {
 		w.mu.Lock()
-		waiting = len(w.waiting[day])
+		waiting = 0
+		for _, pending := range w.waiting {
+			waiting += len(pending)
+		}
 		w.mu.Unlock()
 	}
 	<-w.turn
 	g.Wait()
-	after, err := l.kv.Get(t.Context(), day)
+	status, err := l.kv.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if writes := after.Revision() - before.Revision(); writes != 1 {
-		t.Errorf("%d runs needed %d writes", runs, writes)
+	if writes := status.(*jetstream.KeyValueBucketStatus).StreamInfo().State.LastSeq - before.Revision(); writes != 2 {
+		t.Errorf("%d runs of two agents needed %d writes, not 2", runs+1, writes)
 	}
 	if len(w.waiting) > 0 {
 		t.Errorf("still waiting: %v", w.waiting)
 	}
-	count(t, l, run("r0", "b", noon))
-	wantReport(t, l, Query{GroupBy: []Group{ByAgent}}, Item{Agent: "a", Runs: runs + 1, Seconds: 2 * (runs + 1)}, Item{Agent: "b", Runs: 1, Seconds: 2})
+	wantReport(t, l, Query{GroupBy: []Group{ByAgent}}, Item{Agent: "a", Runs: runs + 1, Seconds: 2 * (runs + 1)}, Item{Agent: other, Runs: 1, Seconds: 2})
 }
 
 // TestCancelledCountLeavesTheQueue: a run whose count is cancelled while it waits does not wait any more,
@@ -178,6 +190,42 @@ func TestCancelledCountLeavesTheQueue(t *testing.T) {
 	}
 	count(t, l, one)
 	wantReport(t, l, Query{}, Item{Runs: 1, Seconds: 2})
+}
+
+// TestProcessesShareAnEntry: a process that has written an entry counts its next run too, although another
+// process has changed the entry in between.
+func TestProcessesShareAnEntry(t *testing.T) {
+	t.Parallel()
+	server := streamtest.Server(t)
+	var processes []*Ledger
+	for range 2 {
+		l, err := Open(t.Context(), streamtest.OpenOn(t, server))
+		if err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, l)
+	}
+	for i := range 6 {
+		count(t, processes[i%2], run(fmt.Sprint("r", i), "a", noon))
+	}
+	wantReport(t, processes[0], Query{}, Item{Runs: 6, Seconds: 12})
+}
+
+// TestCountWithoutServer: a count that cannot be written is an error, so that it can be repeated.
+func TestCountWithoutServer(t *testing.T) {
+	t.Parallel()
+	server := streamtest.Server(t)
+	l, err := Open(t.Context(), streamtest.OpenOn(t, server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count(t, l, run("r1", "a", noon))
+	server.Shutdown()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := l.Count(ctx, run("r2", "a", noon)); !errors.Is(err, stream.ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
 }
 
 // TestReportIsGrouped: a report has one item for each agent, model, tenant or day, or for their

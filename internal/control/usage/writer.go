@@ -113,7 +113,7 @@ func (w *writer) write(ctx context.Context, key string, batch []*pending) error 
 		if !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return asUnavailable(err)
 		}
-		last = saved{}
+		last = saved{} // another process has changed the entry
 	}
 	return asUnavailable(errors.New("too many runs are counted at once"))
 }
