@@ -17,8 +17,8 @@
 //     which Temporal refuses for half a minute.
 //   - A worker records an attempt in the bucket before it executes the attempt, and a workflow task
 //     before it calls a model within it. Two kinds of attempts are not recorded: those that Temporal
-//     gave to the worker just before its death, and those that had ended without a report to
-//     Temporal. A sweep over Temporal's open workflows finds them. Workflow tasks that are not
+//     gave to the worker just before its death or its stop, and those that had ended without a report
+//     to Temporal. A sweep over Temporal's open workflows finds them. Workflow tasks that are not
 //     recorded end by their timeout.
 package presence
 
@@ -58,7 +58,7 @@ const (
 )
 
 // Temporal is what a worker does in Temporal when another one has died, or when itself stops. Its
-// functions are required, except for those of a worker that never takes over.
+// functions are required, except for Shutdown in a worker that never takes over.
 type Temporal struct {
 	Shutdown Shutdown
 	Fail     Fail
@@ -145,9 +145,10 @@ func (p *Presence) Leave() { p.tasks.leave() }
 
 // Stop ends the goroutines, waits for them, and removes the worker from the bucket. The worker must
 // not receive tasks any more. Stop fails the tasks that are still recorded, because no report of
-// them may have reached Temporal; it has no effect on those that have ended. If Temporal
-// or the log cannot be reached within stopTimeout, Stop fails, and other workers take this one for
-// dead.
+// them may have reached Temporal; it has no effect on those that have ended. Then it sweeps for
+// attempts that Temporal gave to a poll that had already ended: the worker has never seen them. If
+// Temporal or the log does not answer within stopTimeout, Stop fails, and other workers take this one
+// for dead.
 func (p *Presence) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -160,6 +161,9 @@ func (p *Presence) Stop(ctx context.Context) error {
 		if err := p.temporal.Fail(ctx, p.worker, left); err != nil {
 			return fmt.Errorf("presence: %w", err) // the bucket keeps the tasks, for another worker to find
 		}
+	}
+	if _, err := p.temporal.Sweep(ctx, p.worker); err != nil {
+		return fmt.Errorf("presence: %w", err) // another worker sweeps
 	}
 	return errors.Join(p.kv.Purge(ctx, workPrefix+p.key), p.kv.Purge(ctx, beatPrefix+p.key))
 }

@@ -99,7 +99,7 @@ func TestStoppedWorkerRemovesItsEntries(t *testing.T) {
 	t.Parallel()
 	s := streamtest.Server(t)
 	l := streamtest.OpenOn(t, s)
-	p, err := presence.Start(t.Context(), l, "one", presence.NewTasks(), presence.Temporal{Fail: func(context.Context, string, presence.Task) error { return nil }}, slog.New(slog.DiscardHandler))
+	p, err := presence.Start(t.Context(), l, "one", presence.NewTasks(), silentTemporal, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package presence_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -15,10 +16,13 @@ import (
 // that no other worker has to detect its death first.
 func TestStoppingWorkerFailsItsAttempts(t *testing.T) {
 	t.Parallel()
-	var left []string
+	var left, swept []string
 	p, err := presence.Start(t.Context(), streamtest.Open(t), "one", presence.NewTasks(), presence.Temporal{Fail: func(_ context.Context, worker string, failed presence.Task) error {
 		left = append(left, worker+" "+string(failed.Token))
 		return nil
+	}, Sweep: func(_ context.Context, worker string) (int, error) {
+		swept = append(swept, worker)
+		return 0, nil
 	}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +48,35 @@ func TestStoppingWorkerFailsItsAttempts(t *testing.T) {
 	if !slices.Equal(left, []string{"one cut", "one ended on the way out"}) {
 		t.Errorf("failed attempts: got %q, want the unfinished ones and those whose report may be lost", left)
 	}
+	if !slices.Equal(swept, []string{"one"}) {
+		t.Errorf("sweeps: got %q, want one for the worker itself, whose last polls may have received attempts", swept)
+	}
+}
+
+// TestFailedSweepIsLeftToOthers: a worker whose own sweep fails keeps its entry, so that another
+// worker sweeps for it.
+func TestFailedSweepIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	s := streamtest.Server(t)
+	fails := make(chan failed, 10)
+	start(t, streamtest.OpenOn(t, s), "survivor", fails)
+	unavailable := silentTemporal
+	unavailable.Sweep = func(context.Context, string) (int, error) { return 0, errors.New("visibility is unavailable") }
+	p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "leaving", presence.NewTasks(), unavailable, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(t.Context()); err == nil {
+		t.Error("Stop with a failed sweep: got no error, want one")
+	}
+	select {
+	case got := <-fails:
+		if got.worker != "leaving" || string(got.token) != "swept" {
+			t.Errorf("got a failure of %s of worker %s, want a sweep for the worker that left", got.token, got.worker)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no other worker has swept for the one that left")
+	}
 }
 
 // TestWorkerStopsWithoutItsServers: the log or Temporal may be unreachable when a worker is asked
@@ -62,7 +95,7 @@ func TestWorkerStopsWithoutItsServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := streamtest.Server(t)
-			p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "one", presence.NewTasks(), presence.Temporal{Fail: servers.fail}, slog.New(slog.DiscardHandler))
+			p, err := presence.Start(t.Context(), streamtest.OpenOn(t, s), "one", presence.NewTasks(), presence.Temporal{Fail: servers.fail, Sweep: silentTemporal.Sweep}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
