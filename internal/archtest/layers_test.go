@@ -19,7 +19,8 @@ type layer struct {
 
 var layers = []layer{
 	{"agui", []string{"github.com/evanphx/json-patch/v5"}},
-	{"client", []string{"agui", "github.com/cenkalti/backoff/v5"}},
+	{"internal/transport/eventsource", nil},
+	{"client", []string{"agui", "internal/transport/eventsource", "github.com/cenkalti/backoff/v5"}},
 	{"internal/equal", []string{anything}},
 	{"internal/process/version", nil},
 	{"internal/reference", []string{"go.yaml.in/yaml/v3", "github.com/spf13/...", "github.com/google/go-cmp/cmp"}},
