@@ -22,7 +22,7 @@ type Guard struct {
 
 // ResumedGuard returns a Guard for a stream that starts inside a run, after a cursor. An item that
 // such a stream continues or closes without opening it was opened before the cursor.
-func ResumedGuard() *Guard { return &Guard{verifier: resumedVerifier()} }
+func ResumedGuard() *Guard { return &Guard{verifier: *ResumedVerifier()} }
 
 // Check checks the next event. The error is an *OrderError. Check does not repeat the checks of
 // Encode. It rejects an event with members that the protocol does not define. It does not change the

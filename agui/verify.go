@@ -27,9 +27,11 @@ type Verifier struct {
 	met map[OpenItem]bool
 }
 
-// resumedVerifier returns a Verifier for a stream that starts inside a run.
-func resumedVerifier() Verifier {
-	return Verifier{
+// ResumedVerifier returns a Verifier for a stream that starts inside a run, after a cursor. It takes
+// an item that such a stream continues or closes without opening it for one that was opened before
+// the cursor.
+func ResumedVerifier() *Verifier {
+	return &Verifier{
 		phase: phaseRunning, met: make(map[OpenItem]bool),
 		announced: make(map[string]bool), owners: make(map[entity]string),
 	}

@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -117,7 +116,7 @@ func (a *answer) failure() (tools.Result, error) {
 		}
 	}
 	if slices.Contains(unavailableStatuses, a.resp.StatusCode) {
-		after := retryAfter(a.resp.Header.Get("Retry-After"), time.Now())
+		after := egress.RetryAfter(a.resp.Header, time.Now())
 		return tools.Result{}, &tools.UnavailableError{Text: text, RetryAfter: after, Err: errors.New(a.status())}
 	}
 	return tools.Failed(text), nil
@@ -188,16 +187,4 @@ func mediaKind(mediaType string) (llm.MediaKind, bool) {
 		return llm.MediaDocument, true
 	}
 	return "", false
-}
-
-// retryAfter parses a Retry-After header: seconds or a date (RFC 9110, section 10.2.3). It returns
-// 0 if the header is missing or invalid.
-func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(date.Sub(now), 0)
-	}
-	return 0
 }
