@@ -27,6 +27,7 @@ var layers = []layer{
 	{"internal/starter", []string{"agents"}},
 	{"internal/cli", []string{"internal/audit", "client", "agui", "agents", "internal/starter", "internal/process/version", "github.com/spf13/...", "golang.org/x/term"}},
 	{"agui/protobuf", []string{"agui", "google.golang.org/protobuf/encoding/protowire"}},
+	{"agui/remote", []string{"agui", "internal/transport/egress", "internal/transport/eventsource"}},
 
 	{"llm", nil},
 	{"llm/internal/...", []string{"llm"}},
