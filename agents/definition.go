@@ -38,6 +38,10 @@ type Definition struct {
 	// has no steps. Its model is the default of the agents in the program's steps.
 	Workflow string `json:"workflow,omitempty" yaml:"workflow,omitempty"`
 
+	// Remote is the AG-UI endpoint of an agent on another server, instead of a model; nil = there is
+	// none. No worker executes such an agent, see [Definition.CheckExecutable].
+	Remote *Remote `json:"remote,omitempty" yaml:"remote,omitempty"`
+
 	// Approvals are the rules about calls that approvers approve. At most 32.
 	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
 

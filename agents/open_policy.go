@@ -39,6 +39,7 @@ func (d *Definition) withoutDefaults() {
 		d.History = ""
 	}
 	d.Input = d.Input.withoutDefaults()
+	d.Remote = d.Remote.withoutDefaults()
 	if d.Context.Policy == ContextTrim {
 		d.Context.Policy = ""
 	}

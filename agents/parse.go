@@ -45,6 +45,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"tools", r.texts("tools", &d.Tools)},
 		{"steps", r.steps("steps", &d.Steps)},
 		{"workflow", text(&d.Workflow)},
+		{"remote", r.remote(&d.Remote)},
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state("", &d.State)},
 		{"context", r.context(&d.Context)},

@@ -46,7 +46,7 @@ func (d *Definition) mistakes() []mistake {
 	if !nameRule.MatchString(d.Name) {
 		found = append(found, newMistake("name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Name))
 	}
-	if (d.Model != "" || len(d.Steps) == 0 && d.Workflow == "") && !modelRule.MatchString(d.Model) {
+	if (d.Model != "" || len(d.Steps) == 0 && d.Workflow == "" && d.Remote == nil) && !modelRule.MatchString(d.Model) {
 		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
 	}
 	if d.TitleModel != "" && !modelRule.MatchString(d.TitleModel) {
@@ -67,6 +67,7 @@ func (d *Definition) mistakes() []mistake {
 	case d.Instructions != "" && len(d.Steps) > 0:
 		found = append(found, newMistake("instructions", "must not be combined with steps: each agent step has its own, as in agent: {instructions: …}"))
 	}
+	found = append(found, d.remoteMistakes()...)
 	found = append(found, d.approvalMistakes()...)
 	found = append(found, d.State.mistakes(append(d.InlineTools(), d.Tools...))...)
 	found = append(found, d.Context.mistakes()...)

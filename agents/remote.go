@@ -1,0 +1,212 @@
+package agents
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxProps bounds Forward.Props.
+const maxProps = 64
+
+// Remote is the endpoint of an agent on another server that speaks AG-UI over HTTP.
+type Remote struct {
+	// URL is the address, with the scheme https or http. It must not have a user or a fragment.
+	URL string `json:"url" yaml:"url"`
+
+	// Headers are sent with each request; ${secret:NAME} in a value is replaced. At most 32.
+	Headers map[string]string `json:"headers,omitempty" yaml:"headers,omitempty"`
+
+	// Protocol is the generation of AG-UI in which requests are written: auto (the default), 1.0 or
+	// 0.x.
+	Protocol string `json:"protocol,omitempty" yaml:"protocol,omitempty"`
+
+	// Retry is what happens to a run whose stream has broken: never (the default) repeats nothing,
+	// restart makes the run again, resume continues it with Last-Event-ID.
+	Retry string `json:"retry,omitempty" yaml:"retry,omitempty"`
+
+	// Forward is what the remote receives of the thread, besides its messages.
+	Forward Forward `json:"forward,omitzero" yaml:"forward,omitempty"`
+}
+
+// Forward is what a remote agent receives of the client's input. The zero value is the default.
+type Forward struct {
+	// State is whether the remote receives the state; nil = true.
+	State *bool `json:"state,omitempty" yaml:"state,omitempty"`
+	// Tools are the tools that the remote may call: client (the default) for those of the client, or
+	// none.
+	Tools string `json:"tools,omitempty" yaml:"tools,omitempty"`
+	// Context is whether the remote receives the context; nil = true.
+	Context *bool `json:"context,omitempty" yaml:"context,omitempty"`
+	// Props are the members of forwardedProps that the remote receives. At most 64, each once.
+	Props []string `json:"props,omitempty" yaml:"props,omitempty"`
+}
+
+const (
+	remoteKey    = "remote"
+	protocolAuto = "auto"
+	retryNever   = "never"
+	toolsClient  = "client"
+)
+
+var (
+	protocols    = []string{protocolAuto, "1.0", "0.x"}
+	retries      = []string{retryNever, "restart", "resume"}
+	forwardTools = []string{toolsClient, "none"}
+
+	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$") // a token of RFC 9110
+	// ownHeaders are the headers that Perdure sets, in lower case.
+	ownHeaders = []string{"accept", "accept-encoding", "content-type", "content-length", "host", "last-event-id"}
+)
+
+// CheckExecutable returns an error about an agent that is valid, but that no worker can execute. It
+// is the only place that refuses such agents: the catalog calls it before it stores or returns a
+// definition.
+func (d *Definition) CheckExecutable() error {
+	if d.Remote == nil {
+		return nil
+	}
+	return &DefinitionError{Agent: d.Name, Key: remoteKey, Reason: "remote agents cannot be executed yet: give the agent a model, steps or a workflow"}
+}
+
+// remote reads the key remote.
+func (r *reader) remote(into **Remote) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		*into = &Remote{}
+		r.mapping("remote.", node, []field{
+			{"url", text(&(*into).URL)},
+			{"headers", r.table("remote.headers", &(*into).Headers, maxHeaders)},
+			{"protocol", oneOf(&(*into).Protocol, protocols...)},
+			{"retry", oneOf(&(*into).Retry, retries...)},
+			{"forward", r.forward(&(*into).Forward)},
+		})
+		return ""
+	}
+}
+
+// forward reads the key remote.forward.
+func (r *reader) forward(into *Forward) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		if node.Kind != yaml.MappingNode {
+			return "must have keys, not be " + describe(node)
+		}
+		r.mapping("remote.forward.", node, []field{
+			{"state", optionalFlag(&into.State)},
+			{"tools", oneOf(&into.Tools, forwardTools...)},
+			{"context", optionalFlag(&into.Context)},
+			{"props", r.list("remote.forward.props", &into.Props, maxProps)},
+		})
+		return ""
+	}
+}
+
+// optionalFlag reads a boolean whose default is not false.
+func optionalFlag(into **bool) func(*yaml.Node) string {
+	return func(node *yaml.Node) string {
+		var b bool
+		if reason := flag(&b)(node); reason != "" {
+			return reason
+		}
+		*into = &b
+		return ""
+	}
+}
+
+// withoutDefaults returns the remote without the fields that have their default.
+func (r *Remote) withoutDefaults() *Remote {
+	if r == nil {
+		return nil
+	}
+	plain := *r
+	if plain.Protocol == protocolAuto {
+		plain.Protocol = ""
+	}
+	if plain.Retry == retryNever {
+		plain.Retry = ""
+	}
+	f := &plain.Forward
+	if f.State != nil && *f.State {
+		f.State = nil
+	}
+	if f.Context != nil && *f.Context {
+		f.Context = nil
+	}
+	if f.Tools == toolsClient {
+		f.Tools = ""
+	}
+	return &plain
+}
+
+// remoteMistakes returns the mistakes in Remote, and the keys that exclude it.
+func (d *Definition) remoteMistakes() []mistake {
+	if d.Remote == nil {
+		return nil
+	}
+	var found []mistake
+	for _, other := range []struct {
+		key   string
+		given bool
+	}{
+		{"model", d.Model != ""}, {"steps", len(d.Steps) > 0}, {"workflow", d.Workflow != ""},
+		{"instructions", d.Instructions != ""}, {"reasoning", d.Reasoning != Reasoning{}}, {"tools", len(d.Tools) > 0},
+		{"approvals", len(d.Approvals) > 0},
+	} {
+		if other.given {
+			found = append(found, newMistake(other.key, "must not be combined with remote: the server of a remote agent decides about it; remove one of them"))
+		}
+	}
+	return append(found, d.Remote.mistakes()...)
+}
+
+// mistakes returns the mistakes of the endpoint.
+func (r *Remote) mistakes() []mistake {
+	var found []mistake
+	u, err := url.Parse(r.URL)
+	switch {
+	case r.URL == "":
+		found = append(found, newMistake("remote.url", "must be the address of the agent, such as https://agents.example.com/analyst"))
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+		found = append(found, newMistake("remote.url", "must begin with https:// or http:// and have a host"))
+	case u.User != nil:
+		found = append(found, newMistake("remote.url", "must not have a user or password; use a header with a secret"))
+	case u.Fragment != "":
+		found = append(found, newMistake("remote.url", "must not have a fragment: it would not be sent"))
+	}
+	if len(r.Headers) > maxHeaders {
+		found = append(found, newMistake("remote.headers", "must be at most %d, not %d", maxHeaders, len(r.Headers)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		switch {
+		case !headerName.MatchString(name):
+			found = append(found, newMistake("remote.headers", "has the name %.80q, which is not valid in HTTP", name))
+		case slices.Contains(ownHeaders, strings.ToLower(name)):
+			found = append(found, newMistake("remote.headers", "must not have %s, which Perdure sets", name))
+		}
+	}
+	for _, choice := range []struct {
+		key, value string
+		of         []string
+	}{
+		{"remote.protocol", r.Protocol, protocols}, {"remote.retry", r.Retry, retries}, {"remote.forward.tools", r.Forward.Tools, forwardTools},
+	} {
+		if choice.value != "" && !slices.Contains(choice.of, choice.value) {
+			found = append(found, newMistake(choice.key, "must be one of %s, not %.80q", strings.Join(choice.of, ", "), choice.value))
+		}
+	}
+	if len(r.Forward.Props) > maxProps {
+		found = append(found, newMistake("remote.forward.props", "must be at most %d, not %d", maxProps, len(r.Forward.Props)))
+	}
+	for i, name := range r.Forward.Props {
+		if name == "" || name == "command" || name == "perdure" || slices.Contains(r.Forward.Props[:i], name) {
+			found = append(found, newMistake("remote.forward.props", "has %.80q, which must be a name, appear once, and be neither command nor perdure", name))
+		}
+	}
+	return found
+}
