@@ -38,6 +38,8 @@ var schemaCases = []struct {
 }{
 	{"least", least, true},
 	{"everything", complete, true},
+	{"remote", "name: a\nremote: {url: https://h/a, headers: {X: y}, protocol: 0.x, retry: resume, forward: {state: false, tools: none, props: [locale]}}\n", true},
+	{"remote without a URL", "name: a\nremote: {}\n", false},
 	{"no tools", least + "tools: []\n", true},
 	{"compound duration", least + "limits: {duration: 1h30m}\n", true},
 	{"fraction of an hour", least + "limits: {duration: 1.5h}\n", true},
