@@ -63,16 +63,6 @@ var (
 	ownHeaders = []string{"accept", "accept-encoding", "content-type", "content-length", "host", "last-event-id"}
 )
 
-// CheckExecutable returns an error about an agent that is valid, but that no worker can execute. It
-// is the only place that refuses such agents: the catalog calls it before it stores or returns a
-// definition.
-func (d *Definition) CheckExecutable() error {
-	if d.Remote == nil {
-		return nil
-	}
-	return &DefinitionError{Agent: d.Name, Key: remoteKey, Reason: "remote agents cannot be executed yet: give the agent a model, steps or a workflow"}
-}
-
 // remote reads the key remote.
 func (r *reader) remote(into **Remote) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
@@ -142,27 +132,6 @@ func (r *Remote) withoutDefaults() *Remote {
 		f.Tools = ""
 	}
 	return &plain
-}
-
-// remoteMistakes returns the mistakes in Remote, and the keys that exclude it.
-func (d *Definition) remoteMistakes() []mistake {
-	if d.Remote == nil {
-		return nil
-	}
-	var found []mistake
-	for _, other := range []struct {
-		key   string
-		given bool
-	}{
-		{"model", d.Model != ""}, {"steps", len(d.Steps) > 0}, {"workflow", d.Workflow != ""},
-		{"instructions", d.Instructions != ""}, {"reasoning", d.Reasoning != Reasoning{}}, {"tools", len(d.Tools) > 0},
-		{"approvals", len(d.Approvals) > 0},
-	} {
-		if other.given {
-			found = append(found, newMistake(other.key, "must not be combined with remote: the server of a remote agent decides about it; remove one of them"))
-		}
-	}
-	return append(found, d.Remote.mistakes()...)
 }
 
 // mistakes returns the mistakes of the endpoint.

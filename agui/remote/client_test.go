@@ -358,7 +358,7 @@ func TestBreak(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	for range NewClient(egress.Transport(egress.AnyNetwork)).Run(t.Context(), Call{URL: url, Input: input}) {
+	for _, _ = range NewClient(egress.Transport(egress.AnyNetwork)).Run(t.Context(), Call{URL: url, Input: input}) {
 		break
 	}
 	<-ended
