@@ -358,7 +358,10 @@ func TestBreak(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	for _, _ = range NewClient(egress.Transport(egress.AnyNetwork)).Run(t.Context(), Call{URL: url, Input: input}) {
+	for _, err := range NewClient(egress.Transport(egress.AnyNetwork)).Run(t.Context(), Call{URL: url, Input: input}) {
+		if err != nil {
+			t.Error(err)
+		}
 		break
 	}
 	<-ended
