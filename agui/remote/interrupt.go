@@ -23,6 +23,9 @@ type Interrupt struct {
 // of CopilotKit's SDK for LangGraph.
 var customInterrupts = []string{"on_interrupt", "on_copilotkit_interrupt"}
 
+// IsInterrupt reports whether a custom event stands for an interrupt.
+func IsInterrupt(e *agui.Custom) bool { return slices.Contains(customInterrupts, e.Name) }
+
 // Interrupts returns the interrupts of the last run in a list of events. Servers that send an
 // outcome with interrupts may send the custom events as well, which are then ignored.
 func Interrupts(events []agui.Event) []Interrupt {
@@ -32,7 +35,7 @@ func Interrupts(events []agui.Event) []Interrupt {
 		case *agui.RunStarted:
 			outcome, custom = nil, nil
 		case *agui.Custom:
-			if slices.Contains(customInterrupts, e.Name) {
+			if IsInterrupt(e) {
 				custom = append(custom, customInterrupt(e, len(custom)+1))
 			}
 		case *agui.RunFinished:

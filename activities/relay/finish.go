@@ -1,0 +1,90 @@
+package relay
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/runs"
+)
+
+// Close returns the events that the attempt has refused, and those that close what a cancelled run has
+// left open. The caller writes them with the done record.
+func (r *Relay) Close() []agui.Event {
+	events := r.unsent
+	for _, item := range slices.Backward(r.verifier.Open()) {
+		if end := endOf(item); end != nil {
+			events = append(events, end)
+		}
+	}
+	return events
+}
+
+// endOf returns the event that closes an item.
+func endOf(item agui.OpenItem) agui.Event {
+	switch item.Type {
+	case agui.EventTextMessageStart:
+		return &agui.TextMessageEnd{MessageID: item.ID, SubagentRunID: item.SubagentRunID}
+	case agui.EventToolCallStart:
+		return &agui.ToolCallEnd{ToolCallID: item.ID, SubagentRunID: item.SubagentRunID}
+	case agui.EventReasoningStart:
+		return &agui.ReasoningEnd{MessageID: item.ID, SubagentRunID: item.SubagentRunID}
+	case agui.EventReasoningMessageStart:
+		return &agui.ReasoningMessageEnd{MessageID: item.ID, SubagentRunID: item.SubagentRunID}
+	case agui.EventStepStarted:
+		return &agui.StepFinished{StepName: item.ID, SubagentRunID: item.SubagentRunID}
+	case agui.EventSubagentStarted:
+		return &agui.SubagentFinished{SubagentRunID: item.ID}
+	}
+	return nil
+}
+
+// Messages returns the messages of the run, as the done record has them: the content of an activity is in
+// its events.
+func (r *Relay) Messages() []agui.Message {
+	messages := r.reducer.Messages()
+	for i, m := range messages {
+		if m.Role == agui.RoleActivity {
+			messages[i] = agui.Message{ID: m.ID, Role: agui.RoleActivity, Content: agui.ObjectContent([]byte("{}"))}
+		}
+	}
+	return messages
+}
+
+// ClientCalls returns the calls of the client's tools that the run has left without a result, with their
+// index in the message, and the ID of that message. A run whose calls are in several messages leaves
+// those of the last one. A call for which the run has asked an interrupt waits for that instead.
+func (r *Relay) ClientCalls() (messageID string, calls []runs.Call, indexes []int) {
+	messages := r.reducer.Messages()
+	for _, m := range slices.Backward(messages) {
+		for i, call := range m.ToolCalls {
+			if r.waitsForClient(messages, call) {
+				calls, indexes = append(calls, runs.Call{ID: call.ID, Client: true}), append(indexes, i)
+			}
+		}
+		if len(calls) > 0 {
+			return m.ID, calls, indexes
+		}
+	}
+	return "", nil, nil
+}
+
+// waitsForClient reports whether a call is one of the client's, and has no result.
+func (r *Relay) waitsForClient(messages []agui.Message, call agui.ToolCall) bool {
+	isOffered := slices.ContainsFunc(r.tools, func(t agui.Tool) bool { return t.Name == call.Name })
+	hasResult := slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == call.ID })
+	isAsked := slices.ContainsFunc(r.Interrupts(), func(i remote.Interrupt) bool {
+		return i.Interrupt.ToolCallID != "" && r.own(i.Interrupt.ToolCallID) == call.ID
+	})
+	return isOffered && slices.Contains(r.started, call.ID) && !hasResult && !isAsked
+}
+
+// AnswerID returns the ID of the run's last message with text; "" = there is none.
+func (r *Relay) AnswerID() string {
+	for _, m := range slices.Backward(r.reducer.Messages()) {
+		if m.Role == agui.RoleAssistant && m.SubagentRunID == "" && m.Content.Text() != "" {
+			return m.ID
+		}
+	}
+	return ""
+}

@@ -1,0 +1,193 @@
+// Package relay writes the run of a remote agent into a lane of the log, as package narration does with
+// the answer of a model:
+//
+//	remote.Event ──► own IDs ──► stream.Attempt ──► clients
+//	                    └──────► agui.Reducer ──► messages, calls and interrupts of the done record
+//
+// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR, interrupts in custom events)
+// is not written: the run of Perdure has its own.
+package relay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// RunKind is the kind of the IDs of remote runs (stream.Run.Identify).
+const RunKind = "remote"
+
+// Relay writes the events of one attempt of a remote run. A Relay is used by one goroutine. The caller
+// owns the attempt, calls Add for each event, and Finish once.
+type Relay struct {
+	attempt *stream.Attempt
+	agent   string
+	run     stream.Run
+	runID   string // the remote's ID of the run
+	// known has the IDs of the thread by those that the remote knows, for items of earlier runs.
+	known map[string]string
+	tools []agui.Tool // that the remote may call
+
+	verifier agui.Verifier // of what was written, to find what is open
+	reducer  *agui.Reducer
+	started  []string // tool calls of this run, in order
+	isReplay bool     // the events are of an earlier run
+	asking   []agui.Event
+	end      *agui.RunFinished // nil = the run has not finished
+	unsent   []agui.Event      // that the attempt refused, because the run is cancelled
+}
+
+// RunError is a RUN_ERROR of the remote.
+type RunError struct{ Code, Message string }
+
+// Error implements error.
+func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has failed: %s", e.Code) }
+
+// New returns a relay of a run with the input in, whose messages have the remote's IDs. ids are the
+// thread's IDs of what in contains.
+func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
+	r := &Relay{
+		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(agent, ids), tools: in.Tools,
+		reducer: agui.NewReducer(nil, nil),
+	}
+	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})
+	return r
+}
+
+// Add writes an event, and returns when the attempt has taken it. The error is the attempt's, or a
+// *RunError.
+func (r *Relay) Add(ctx context.Context, received agui.Event) error {
+	switch e := received.(type) {
+	case *agui.RunStarted:
+		r.isReplay = e.RunID != r.runID && strings.HasPrefix(e.RunID, RunKind+"_")
+		r.asking = []agui.Event{e}
+		return nil
+	case *agui.RunFinished:
+		if !r.isReplay {
+			r.asking, r.end = append(r.asking, e), e
+		}
+		return nil
+	case *agui.RunError:
+		if r.isReplay {
+			return nil
+		}
+		return &RunError{Code: e.Code, Message: e.Message}
+	case *agui.Custom:
+		if remote.IsInterrupt(e) {
+			r.asking = append(r.asking, e)
+			return nil
+		}
+	case *agui.StepStarted:
+		e.StepName = r.agent + "/" + e.StepName // names of open steps are unique in a run
+	case *agui.StepFinished:
+		e.StepName = r.agent + "/" + e.StepName
+	}
+	if r.isReplay {
+		return nil
+	}
+	agui.RenameIDs(received, r.own)
+	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
+		return r.emit(ctx, r.missing(snapshot)...)
+	}
+	return r.emit(ctx, received)
+}
+
+// own returns the thread's ID of an item that the remote names.
+func (r *Relay) own(id string) string {
+	if known, ok := r.known[id]; ok {
+		return known
+	}
+	return remote.NewID(r.agent, r.run.ID, id)
+}
+
+// missing returns the events with which clients learn the messages of a snapshot that they do not have
+// from this run. Messages of others stay as they are: only those that this run has begun, or that
+// nobody has, are the remote's.
+func (r *Relay) missing(snapshot *agui.MessagesSnapshot) (events []agui.Event) {
+	have := r.reducer.Messages()
+	for _, m := range snapshot.Messages {
+		isKnown := slices.ContainsFunc(have, func(h agui.Message) bool { return h.ID == m.ID }) || r.isEarlier(m.ID)
+		if isKnown || m.Role == agui.RoleUser || m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper {
+			continue
+		}
+		events = append(events, show(m)...)
+	}
+	return events
+}
+
+// isEarlier reports whether the thread had an item before the run.
+func (r *Relay) isEarlier(own string) bool {
+	for _, id := range r.known {
+		if id == own {
+			return true
+		}
+	}
+	return false
+}
+
+// show returns the events of a whole message.
+func show(m agui.Message) (events []agui.Event) {
+	switch m.Role {
+	case agui.RoleAssistant:
+		if text := m.Content.Text(); text != "" {
+			events = append(events, &agui.TextMessageStart{MessageID: m.ID, Role: agui.RoleAssistant, Name: m.Name, SubagentRunID: m.SubagentRunID},
+				&agui.TextMessageContent{MessageID: m.ID, Delta: text, SubagentRunID: m.SubagentRunID}, &agui.TextMessageEnd{MessageID: m.ID, SubagentRunID: m.SubagentRunID})
+		}
+		for _, c := range m.ToolCalls {
+			events = append(events, &agui.ToolCallStart{ToolCallID: c.ID, ToolCallName: c.Name, ParentMessageID: m.ID, SubagentRunID: m.SubagentRunID})
+			if c.Arguments != "" {
+				events = append(events, &agui.ToolCallArgs{ToolCallID: c.ID, Delta: c.Arguments, SubagentRunID: m.SubagentRunID})
+			}
+			events = append(events, &agui.ToolCallEnd{ToolCallID: c.ID, SubagentRunID: m.SubagentRunID})
+		}
+	case agui.RoleTool:
+		events = append(events, &agui.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, SubagentRunID: m.SubagentRunID})
+	case agui.RoleReasoning:
+		events = append(events, &agui.ReasoningStart{MessageID: m.ID}, &agui.ReasoningMessageStart{MessageID: m.ID},
+			&agui.ReasoningMessageContent{MessageID: m.ID, Delta: m.Content.Text()}, &agui.ReasoningMessageEnd{MessageID: m.ID}, &agui.ReasoningEnd{MessageID: m.ID})
+	}
+	return events
+}
+
+// emit hands events to the attempt. Events that it refuses are kept for Finish: a cancel ends ctx before
+// the run is complete.
+func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
+	for _, e := range events {
+		_ = r.verifier.Check(e) // the client has checked the order
+		_ = r.reducer.Apply(e)  // a change that does not apply has no effect on clients either
+		if start, ok := e.(*agui.ToolCallStart); ok {
+			r.started = append(r.started, start.ToolCallID)
+		}
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	err := r.attempt.Emit(ctx, events...)
+	if err != nil {
+		r.unsent = append(r.unsent, events...)
+	}
+	return err
+}
+
+// Interrupts returns what the remote has asked, with its own IDs.
+func (r *Relay) Interrupts() []remote.Interrupt { return remote.Interrupts(r.asking) }
+
+// Usage returns the usage that the remote has reported.
+func (r *Relay) Usage() (usage []runs.Usage) {
+	if r.end == nil {
+		return nil
+	}
+	for _, u := range r.end.Usage {
+		usage = append(usage, runs.Usage{
+			Provider: u.Provider, Model: u.Model, Input: u.InputTokens, Output: u.OutputTokens, Total: u.TotalTokens,
+			Reasoning: u.ReasoningTokens, CachedInput: u.CachedInputTokens, CacheWrite: u.CacheWriteInputTokens, Calls: 1,
+		})
+	}
+	return usage
+}
