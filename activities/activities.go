@@ -62,6 +62,8 @@ type Activities struct {
 	// Models are the providers that this worker can call, by the name before the slash in an
 	// agent's model ("openai" in "openai/gpt-5"). A provider that is missing fails the run.
 	Models map[string]llm.Model
+	// Remotes calls agents on other servers.
+	Remotes RemoteAgents
 	// Tools are the tools that this worker can call. A step that needs another tool waits for a
 	// worker that has it, for ToolGrace.
 	Tools *tools.Registry
@@ -82,12 +84,31 @@ type Activities struct {
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
 	// Queues knows which task queues have workers. nil = all queues are taken as served.
 	Queues Queues
+	// Presence announces the attempts of this worker, so that another worker can fail them within
+	// seconds if this one dies. nil = they fail when their heartbeat timeout is over.
+	Presence Presence
+
+	Accounts
+	Firings
+}
+
+// Accounts are what model calls are counted with. All fields may be nil.
+type Accounts struct {
+	// Prices are the prices of models; nil = all are unknown. Budget bounds what a tenant may use
+	// in a day, and counts it; nil = unbounded and not counted.
+	Prices *budget.File
+	Budget *budget.Ledger
+	// Usage counts the runs that have ended, for the report of usage; nil = they are not counted.
+	Usage *usage.Ledger
+}
+
+// Firings are what only the activities of schedules use (schedule.go).
+type Firings struct {
 	// Policies decides whether a schedule may send input to a thread, and Principals has the services
-	// as which schedules run. Only the activities of schedules use them.
+	// as which schedules run.
 	Policies   *policy.Engine
 	Principals *principals.Principals
-	// Schedules has the definitions of schedules, and Dispatch starts and cancels their runs. Only
-	// the activities of schedule.fire.v1 use them (schedule.go).
+	// Schedules has the definitions of schedules, and Dispatch starts and cancels their runs.
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
 	// Quotas has the quotas of tenants that firings must not exceed; nil = firings have no quotas,
@@ -95,15 +116,6 @@ type Activities struct {
 	Quotas *quota.Meter
 	// Audit records the firings of schedules; nil = they are not recorded. The caller closes it.
 	Audit *store.Writer
-	// Prices are the prices of models; nil = all are unknown. Budget bounds what a tenant may use
-	// in a day, and counts it; nil = unbounded and not counted.
-	Prices *budget.File
-	Budget *budget.Ledger
-	// Usage counts the runs that have ended, for the report of usage; nil = they are not counted.
-	Usage *usage.Ledger
-	// Presence announces the attempts of this worker, so that another worker can fail them within
-	// seconds if this one dies. nil = they fail when their heartbeat timeout is over.
-	Presence Presence
 }
 
 // Queues knows which task queues have workers. The task queue of all workers (runs.TaskQueue) is

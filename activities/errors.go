@@ -32,6 +32,7 @@ import (
 //	*lackingError                              until the grace is over     no
 //	the worker stops                           at once                      no
 //	retryable *llm.Error, *UnavailableError    maxFailures                 yes
+//	*remoteError (remote_failure.go)           maxFailures, or none        yes
 //	anything else                              maxFailures                 yes
 
 // codeAgentUnavailable is the code of a run or step whose agent, or one that its agent names, is not
@@ -71,6 +72,7 @@ func historyError(ctx context.Context, err error, isLast bool) error {
 		modelFailure *llm.Error
 		lacking      *lackingError
 		unavailable  *tools.UnavailableError
+		remoteRun    *remoteError
 	)
 	switch {
 	// ErrOver wraps ErrFenced, so it comes first.
@@ -95,6 +97,8 @@ func historyError(ctx context.Context, err error, isLast bool) error {
 	case errors.As(err, &modelFailure):
 		modelErr, _ := errors.AsType[*modelError](err)
 		return modelCallError(ctx, modelFailure, modelErr, isLast)
+	case errors.As(err, &remoteRun):
+		return remoteRunError(ctx, remoteRun, isLast)
 	case errors.As(err, &lacking):
 		return temporal.NewApplicationErrorWithOptions("tools of the agent are not available: "+lacking.what(), "tool_unavailable", temporal.ApplicationErrorOptions{
 			NonRetryable: lacking.retry == 0, NextRetryDelay: lacking.retry,
@@ -199,12 +203,15 @@ func unavailableToolError(e *tools.UnavailableError, isLast bool) error {
 // which may have content. It is "" for nil and for a question of a tool, which is no failure.
 func errorKind(err error) string {
 	var modelFailure *llm.Error
+	var remoteRun *remoteError
 	_, isQuestion := errors.AsType[*tools.Raised](err)
 	switch {
 	case err == nil, isQuestion:
 		return ""
 	case errors.As(err, &modelFailure):
 		return string(modelFailure.Code)
+	case errors.As(err, &remoteRun):
+		return remoteRun.code()
 	case errors.Is(err, context.Canceled):
 		return "cancelled"
 	default:

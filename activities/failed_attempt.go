@@ -41,6 +41,9 @@ func failureOf(ctx context.Context, err error) stream.Failure {
 	if modelFailure, ok := errors.AsType[*llm.Error](err); ok {
 		failure.Hint, failure.Detail = modelFailure.Hint, providerMessage(modelFailure)
 	}
+	if remoteRun, ok := errors.AsType[*remoteError](err); ok {
+		failure.Detail = remoteRun.detail()
+	}
 	if unavailable, ok := errors.AsType[*tools.UnavailableError](err); ok {
 		failure.Detail = unavailable.Text
 	}

@@ -22,7 +22,8 @@ import (
 
 // This file is one model call, from the opening of its step to its done record. The workflow
 // schedules it once for each turn. callModel has the frame of the attempt, narrate makes the
-// request and reads the stream. usage.go counts what the call costs.
+// request and reads the stream. usage.go counts what the call costs. The run of an agent on another
+// server takes the place of a model call (remote_call.go).
 
 // CallModel is model.call.v1: it streams one completion of the agent's model into the log. The
 // answer has the IDs of the message and its tool calls, the approvals that the calls need, and the
@@ -63,6 +64,10 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	ctx = afterUnfinished(ctx, in.Step, attempt)
 	work, cancel := attempt.Context(ctx)
 	defer cancel()
+	t, err := a.prepareTurn(work, in, attempt)
+	if t.definition != nil && t.definition.Remote != nil {
+		return a.callRemote(ctx, work, t, err)
+	}
 	narrator := narration.New(place.Run, in.ID, attempt)
 	narrator.Scope, narrator.Visibility = scopeOf(in.PipelineStep), visibilityOf(in.Step, in.PipelineStep)
 	// The metrics of an attempt whose worker died are recorded by its successor.
@@ -71,7 +76,10 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 			return runs.ModelAnswer{}, err
 		}
 	}
-	summarizes, err := a.narrate(work, in, narrator, attempt)
+	summarizes := false
+	if err == nil {
+		summarizes, err = a.narrate(work, t, narrator)
+	}
 	switch {
 	// A cancel is no failure: the done record below keeps the text and the calls that the model has
 	// emitted.
@@ -126,46 +134,27 @@ func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs
 }
 
 // narrate makes the request and feeds the chunks of the stream to the narrator, which emits events.
-// It does not call the model if a cancel was requested (stream.ErrCancelled), or if approvers have
-// to allow more budget first (n.Answer.Exceeded is set, without an error). It sets n.Answer.Usage
-// once the request was made, also if it failed. summarizes reports whether the agent may have made
-// a summary; the caller then adds the usage of summaries.
-func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *narration.Narrator, attempt *stream.Attempt) (summarizes bool, err error) {
-	conversation, err := a.conversation(ctx, in, attempt.First())
-	if err != nil {
-		return false, err
-	}
-	// The cancel may be older than the worker's subscription to announcements, which is older than the
-	// attempt's first record. So the conversation has that request.
-	if conversation.LastCancel > 0 || in.Stops {
-		cancelRequested, err := a.cancelRequested(ctx, in.Step)
-		if err != nil {
-			return false, err
-		}
-		if cancelRequested {
-			return false, stream.ErrCancelled
-		}
-	}
-	definition, err := a.definition(ctx, in.Step)
-	if err != nil {
-		return false, err
-	}
+// It does not call the model if approvers have to allow more budget first (n.Answer.Exceeded is set,
+// without an error). It sets n.Answer.Usage once the request was made, also if it failed. summarizes
+// reports whether the agent may have made a summary; the caller then adds the usage of summaries.
+func (a *Activities) narrate(ctx context.Context, t turn, narrator *narration.Narrator) (summarizes bool, err error) {
+	in, definition := t.in, t.definition
 	// The budget is checked before the summary and the call, because both cost money.
 	if narrator.Answer.Exceeded, err = a.checkBudget(ctx, in, definition.Model, in.Day); narrator.Answer.Exceeded != nil || err != nil {
 		return false, err
 	}
 	summarizes = definition.Context.Summarizes()
-	prepared, err := a.modelRequest(ctx, in, definition, conversation, narrator)
+	prepared, err := a.modelRequest(ctx, in, definition, t.conversation, narrator)
 	if err != nil {
 		return summarizes, err
 	}
 	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
 	// events are emitted.
-	narrator.Predict(definition.State.Predict, conversation.State)
+	narrator.Predict(definition.State.Predict, t.conversation.State)
 	if err := narrator.EmitDropped(ctx, prompt.DroppedFrom(prepared.provider, prepared.request.Model, prepared.model, prepared.entries)); err != nil {
 		return summarizes, err
 	}
-	ignored, err := a.ignoredTools(ctx, definition, in, conversation)
+	ignored, err := a.ignoredTools(ctx, definition, in, t.conversation)
 	if err == nil {
 		err = narrator.EmitIgnoredTools(ctx, ignored)
 	}
@@ -173,7 +162,7 @@ func (a *Activities) narrate(ctx context.Context, in runs.ModelCall, narrator *n
 		return summarizes, err
 	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: prepared.provider, Model: prepared.request.Model})
-	call := a.newModelCall(attempt, definition.Model, chat)
+	call := a.newModelCall(t.attempt, definition.Model, chat)
 	call.isHidden = in.IsHidden()
 	err = withModelName(definition.Model, call.stream(ctx, prepared.model, prepared.request, func(chunk llm.Chunk) error { return narrator.Add(ctx, chunk) }))
 	// The done record of a finished or cancelled call has its usage. Only a failed call writes a

@@ -77,7 +77,10 @@ func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFi
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixture.acts = &activities.Activities{Policies: policies, Log: fixture.log, Snapshots: snapshot.NewStore(fixture.log), Agents: fixture, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: fixture.log, Temporal: fixture}}
+	fixture.acts = &activities.Activities{
+		Log: fixture.log, Snapshots: snapshot.NewStore(fixture.log), Agents: fixture,
+		Firings: activities.Firings{Policies: policies, Schedules: store, Dispatch: &dispatch.Dispatcher{Log: fixture.log, Temporal: fixture}},
+	}
 	fixture.acts.Register(fixture.env)
 	return fixture
 }

@@ -39,7 +39,7 @@ type Definition struct {
 	Workflow string `json:"workflow,omitempty" yaml:"workflow,omitempty"`
 
 	// Remote is the AG-UI endpoint of an agent on another server, instead of a model; nil = there is
-	// none. No worker executes such an agent, see [Definition.CheckExecutable].
+	// none.
 	Remote *Remote `json:"remote,omitempty" yaml:"remote,omitempty"`
 
 	// Approvals are the rules about calls that approvers approve. At most 32.

@@ -28,10 +28,8 @@ func Handoffs(patterns []string) []string {
 }
 
 // HandsOver reports whether the agent can take part in a handoff, in either role: it has neither
-// steps nor a program, and is not remote.
-func (d *Definition) HandsOver() bool {
-	return len(d.Steps) == 0 && d.Workflow == "" && d.Remote == nil
-}
+// steps nor a program. A remote agent only takes over, since it has no tools.
+func (d *Definition) HandsOver() bool { return len(d.Steps) == 0 && d.Workflow == "" }
 
 // handoffMistakes reports impossible handoffs: from an agent with steps or a program, to an
 // invalid name, to the agent itself, and those whose tool has a name that is in use or too long.

@@ -46,22 +46,37 @@ type Forward struct {
 	Props []string `json:"props,omitempty" yaml:"props,omitempty"`
 }
 
+// Values of Remote.Retry.
 const (
-	remoteKey    = "remote"
+	RetryNever   = "never"   // the run fails
+	RetryRestart = "restart" // the run is made again
+	RetryResume  = "resume"  // the run is continued after the last event
+)
+
+const (
 	protocolAuto = "auto"
-	retryNever   = "never"
 	toolsClient  = "client"
+	toolsNone    = "none"
 )
 
 var (
 	protocols    = []string{protocolAuto, "1.0", "0.x"}
-	retries      = []string{retryNever, "restart", "resume"}
-	forwardTools = []string{toolsClient, "none"}
+	retries      = []string{RetryNever, RetryRestart, RetryResume}
+	forwardTools = []string{toolsClient, toolsNone}
 
 	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$") // a token of RFC 9110
 	// ownHeaders are the headers that Perdure sets, in lower case.
 	ownHeaders = []string{"accept", "accept-encoding", "content-type", "content-length", "host", "last-event-id"}
 )
+
+// HasState reports whether the remote receives the state.
+func (f Forward) HasState() bool { return f.State == nil || *f.State }
+
+// HasContext reports whether the remote receives the context.
+func (f Forward) HasContext() bool { return f.Context == nil || *f.Context }
+
+// HasTools reports whether the remote receives the tools of the client.
+func (f Forward) HasTools() bool { return f.Tools != toolsNone }
 
 // remote reads the key remote.
 func (r *reader) remote(into **Remote) func(*yaml.Node) string {
@@ -118,7 +133,7 @@ func (r *Remote) withoutDefaults() *Remote {
 	if plain.Protocol == protocolAuto {
 		plain.Protocol = ""
 	}
-	if plain.Retry == retryNever {
+	if plain.Retry == RetryNever {
 		plain.Retry = ""
 	}
 	f := &plain.Forward

@@ -1,15 +1,5 @@
 package agents
 
-// CheckExecutable returns an error about an agent that is valid, but that no worker can execute. It
-// is the only place that refuses such agents: the catalog calls it before it stores or returns a
-// definition.
-func (d *Definition) CheckExecutable() error {
-	if d.Remote == nil {
-		return nil
-	}
-	return &DefinitionError{Agent: d.Name, Key: remoteKey, Reason: "remote agents cannot be executed yet: give the agent a model, steps or a workflow"}
-}
-
 // remoteMistakes returns the mistakes in Remote, and the keys that exclude it.
 func (d *Definition) remoteMistakes() []mistake {
 	if d.Remote == nil {

@@ -16,6 +16,8 @@ type AttemptOutput struct {
 	Writer string
 	// Note is the attempt's newest note, without the record of ReportFailure; nil = it set none.
 	Note json.RawMessage
+	// Failure is what the attempt has written with ReportFailure; nil = nothing.
+	Failure *Failure
 	// Text is the concatenated text, reasoning, tool names and arguments of the attempt's events:
 	// the part of the answer that reached the log, for an estimate of its tokens.
 	Text string
@@ -67,9 +69,12 @@ func (o *AttemptOutput) add(ctx context.Context, rec *Record, text *strings.Buil
 	case rec.Kind == KindDone:
 		o.Done = rec
 	case rec.Kind == KindEvents && rec.HasResult():
-		_, note, err := rec.AttemptNote(ctx)
+		failure, note, err := rec.AttemptNote(ctx)
 		if err != nil {
 			return err
+		}
+		if failure != nil {
+			o.Failure = failure
 		}
 		if note != nil {
 			o.Note = note
@@ -92,6 +97,36 @@ func (o *AttemptOutput) add(ctx context.Context, rec *Record, text *strings.Buil
 		}
 	}
 	return nil
+}
+
+// AttemptEvents returns the events that an attempt of a step has written to its lane, without those of
+// its done record.
+func (l *Log) AttemptEvents(ctx context.Context, p Place, writer string) (events []agui.Event, err error) {
+	subject, from := l.LaneSubject(p.Run, p.Lane), max(p.After, p.Since)
+	last, err := l.lastOfLane(ctx, subject)
+	if err != nil || lastSeq(last) <= from {
+		return nil, err
+	}
+	for rec, err := range l.Records(ctx, subject, from+1, last.Seq) {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Writer != writer || rec.Kind != KindEvents {
+			continue
+		}
+		written, err := rec.Events(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, raw := range written {
+			e, err := agui.Decode(raw)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, e)
+		}
+	}
+	return events, nil
 }
 
 // AnswerEvents returns the events of the record that have parts of a model's answer: text, reasoning,

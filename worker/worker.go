@@ -191,6 +191,8 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Models:        models.FromEnv(options),
 		ModelNames:    options.Names,
 		Tools:         set.Registry(),
+		Secret:        toolset.Secrets(cfg.Getenv),
+		AllowPrivate:  cfg.AllowPrivateHosts,
 		Signer:        signer,
 		Programs:      a.Programs,
 		Register:      a.Register,

@@ -51,22 +51,22 @@ func (r *Relay) Messages() []agui.Message {
 	return messages
 }
 
-// ClientCalls returns the calls of the client's tools that the run has left without a result, with their
-// index in the message, and the ID of that message. A run whose calls are in several messages leaves
-// those of the last one. A call for which the run has asked an interrupt waits for that instead.
-func (r *Relay) ClientCalls() (messageID string, calls []runs.Call, indexes []int) {
+// ClientCalls returns the calls of the client's tools that the run has left without a result, and the
+// ID of their message. A run whose calls are in several messages leaves those of the last one. A call
+// for which the run has asked an interrupt waits for that instead.
+func (r *Relay) ClientCalls() (messageID string, calls []runs.Call) {
 	messages := r.reducer.Messages()
 	for _, m := range slices.Backward(messages) {
-		for i, call := range m.ToolCalls {
+		for _, call := range m.ToolCalls {
 			if r.waitsForClient(messages, call) {
-				calls, indexes = append(calls, runs.Call{ID: call.ID, Client: true}), append(indexes, i)
+				calls = append(calls, runs.Call{ID: call.ID, Client: true})
 			}
 		}
 		if len(calls) > 0 {
-			return m.ID, calls, indexes
+			return m.ID, calls
 		}
 	}
-	return "", nil, nil
+	return "", nil
 }
 
 // waitsForClient reports whether a call is one of the client's, and has no result.

@@ -40,6 +40,7 @@ type Relay struct {
 	isReplay bool     // the events are of an earlier run
 	asking   []agui.Event
 	end      *agui.RunFinished // nil = the run has not finished
+	emitted  int               // events that the attempt has taken
 	unsent   []agui.Event      // that the attempt refused, because the run is cancelled
 }
 
@@ -155,7 +156,7 @@ func show(m agui.Message) (events []agui.Event) {
 	return events
 }
 
-// emit hands events to the attempt. Events that it refuses are kept for Finish: a cancel ends ctx before
+// emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before
 // the run is complete.
 func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 	for _, e := range events {
@@ -171,8 +172,10 @@ func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 	err := r.attempt.Emit(ctx, events...)
 	if err != nil {
 		r.unsent = append(r.unsent, events...)
+		return err
 	}
-	return err
+	r.emitted += len(events)
+	return nil
 }
 
 // Interrupts returns what the remote has asked, with its own IDs.

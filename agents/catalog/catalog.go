@@ -118,9 +118,6 @@ func (c *Catalog) Revision(ctx context.Context, tenant, agent, revision string) 
 		return nil, fmt.Errorf("catalog: %s: %w: %w", key, stream.ErrUnavailable, err)
 	}
 	d, err := agents.Decode(entry.Value())
-	if err == nil {
-		err = d.CheckExecutable()
-	}
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %s: %w", key, err)
 	}

@@ -80,9 +80,6 @@ func (c *Catalog) checkName(ctx context.Context, name string) error {
 // or the last publication of the directory has it, publish does nothing and does not call check: the
 // request is a repetition.
 func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publication, check func(last, own Publication) error) (string, error) {
-	if err := d.CheckExecutable(); err != nil {
-		return "", err
-	}
 	body, err := agents.Encode(d)
 	if err != nil {
 		return "", err

@@ -364,7 +364,8 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		Models:     models.FromEnv(options),
 		ModelNames: options.Names,
 		Tools:      p.tools.Registry(),
-		Signer:     p.signer,
+		Secret:     toolset.Secrets(p.config.Getenv), AllowPrivate: p.options.allowPrivateHosts,
+		Signer: p.signer,
 		Budgets: workernode.Budgets{Prices: p.prices, TenantBudget: budget.Day{
 			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),

@@ -13,10 +13,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/perdure/perdure/tools/internal/secrets"
+	"github.com/perdure/perdure/internal/secrets"
 )
 
 // arguments are the arguments of a call, by name. They match the schema.

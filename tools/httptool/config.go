@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/workers/assertion"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // Config describes a tool, like a document of kind tool. [New] validates it.

@@ -15,10 +15,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // Tool is a [tools.Tool] whose calls are HTTP requests. It is immutable and safe for concurrent

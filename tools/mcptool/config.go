@@ -9,9 +9,9 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/internal/workers/assertion"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // Config describes a server, like a document of kind mcp. Either URL or Command is set.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // maxMessage is the maximum size of a server's message, in bytes: a result with the maximum of

@@ -13,8 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/transport/egress"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // Delays while a program ends.

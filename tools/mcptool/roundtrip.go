@@ -14,8 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/transport/egress"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // roundTripper is the transport below the SDK for streamable HTTP. It adds the server's headers,

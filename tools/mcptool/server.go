@@ -11,9 +11,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 // Timeouts and pauses of a connection.

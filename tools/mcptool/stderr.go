@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/perdure/perdure/tools/internal/secrets"
+	"github.com/perdure/perdure/internal/secrets"
 )
 
 // Limits of the log: bytes of a line, and lines that are logged without delay.

@@ -17,6 +17,7 @@ import (
 const (
 	spanChat        = "chat"
 	spanExecuteTool = "execute_tool"
+	spanInvokeAgent = "invoke_agent"
 
 	attrOperation     = attribute.Key("gen_ai.operation.name")
 	attrProvider      = attribute.Key("gen_ai.provider.name")
@@ -46,8 +47,8 @@ const (
 // scope is the instrumentation scope of Perdure's own spans and metrics.
 const scope = "github.com/perdure/perdure"
 
-// Chat observes one model call: it records the span and the metrics. StartChat makes it, End closes
-// it. It is not safe for concurrent use.
+// Chat observes one model call, or one run of an agent on another server: it records the span and the
+// metrics. StartChat or StartAgent makes it, End closes it. It is not safe for concurrent use.
 type Chat struct {
 	ctx      context.Context
 	span     trace.Span
@@ -80,6 +81,15 @@ type ChatResponse struct {
 func StartChat(ctx context.Context, r ChatRequest) (context.Context, *Chat) {
 	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(conventional(r.Provider)), attrRequestModel.String(r.Model)}
 	ctx, span := otel.Tracer(scope).Start(ctx, spanChat+" "+r.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...),
+		trace.WithAttributes(RunFrom(ctx).attributes()...))
+	return ctx, &Chat{ctx: ctx, span: span, start: time.Now(), attrs: attrs}
+}
+
+// StartAgent starts the span of a run of an agent on another server. It is used like the result of
+// StartChat.
+func StartAgent(ctx context.Context, agent string) (context.Context, *Chat) {
+	attrs := []attribute.KeyValue{attrOperation.String(spanInvokeAgent), attrAgentName.String(agent)}
+	ctx, span := otel.Tracer(scope).Start(ctx, spanInvokeAgent+" "+agent, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...),
 		trace.WithAttributes(RunFrom(ctx).attributes()...))
 	return ctx, &Chat{ctx: ctx, span: span, start: time.Now(), attrs: attrs}
 }

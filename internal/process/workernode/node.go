@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/audit/store"
@@ -31,6 +32,8 @@ import (
 	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
+	"github.com/perdure/perdure/internal/secrets"
+	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/internal/workers/announce"
 	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/internal/workers/presence"
@@ -58,6 +61,10 @@ type Config struct {
 	// It is called concurrently. nil = there are none.
 	ModelNames func() agents.Names
 	Tools      *tools.Registry
+	// Secret looks up the secrets of remote agents. AllowPrivate allows these to have addresses that
+	// are not on the public internet.
+	Secret       secrets.Lookup
+	AllowPrivate bool
 	// Queues are the task queues that this worker serves.
 	Queues Queues
 	// Signer signs the assertions of Tools, for the announcement of its public keys; nil = they have
@@ -176,7 +183,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.LookElsewhere != nil {
 		cfg.LookElsewhere(n.board.Offers)
 	}
-	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Commands: commands, Local: n.local, ToolGrace: cfg.ToolGrace, Queues: n.board, Policies: cfg.Policies, Principals: cfg.Principals}
+	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Commands: commands, Local: n.local, ToolGrace: cfg.ToolGrace, Queues: n.board, Remotes: cfg.remoteAgents()}
+	a.Policies, a.Principals = cfg.Policies, cfg.Principals
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
@@ -237,6 +245,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 	}
 	return n, nil
+}
+
+// remoteAgents returns what calls remote agents. Each request has a new connection: one that was idle may
+// break with the request, and whether the remote has begun the run would be unknown.
+func (cfg *Config) remoteAgents() activities.RemoteAgents {
+	transport := egress.Transport(egress.PolicyFor(cfg.AllowPrivate))
+	transport.DisableKeepAlives = true
+	return activities.RemoteAgents{Client: remote.NewClient(egress.Traced(transport)), Secret: cfg.Secret}
 }
 
 // newMeter returns the meter of the quotas for runs of schedules.

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/workers/assertion"
 	"github.com/perdure/perdure/tools"
 	"github.com/perdure/perdure/tools/builtin"
@@ -49,8 +50,10 @@ type Set struct {
 // secretPrefix begins the names of the environment variables that have secrets.
 const secretPrefix = "PERDURE_SECRET_"
 
-// secret returns the value of a secret; "" = it is not set.
-func (c Config) secret(name string) string { return c.Getenv(secretPrefix + name) }
+// Secrets returns the lookup of the secrets in a worker's environment.
+func Secrets(getenv func(name string) string) secrets.Lookup {
+	return func(name string) string { return getenv(secretPrefix + name) }
+}
 
 // Open makes the tools, and starts to connect to the MCP servers in the background. The caller must
 // call Close. Errors are mistakes of the declarations, joined, and names that occur twice.
@@ -148,7 +151,7 @@ func (c Config) serves(queue string) bool { return c.Serves == nil || c.Serves(q
 func (c Config) tool(d *agents.Tool) (tools.Tool, error) {
 	env := httptool.Environment{AllowPrivate: c.AllowPrivate, Sign: c.sign(d.HTTP.Assertion)}
 	if c.serves(d.TaskQueue) {
-		env.Secret = c.secret
+		env.Secret = Secrets(c.Getenv)
 	}
 	made, err := httptool.New(httptool.Config{
 		Name: d.Name, Description: d.Description, Parameters: d.Parameters,
@@ -184,7 +187,7 @@ func (c Config) server(d *agents.Server) (*mcptool.Server, error) {
 		Name: d.Name, URL: d.URL, Headers: d.Headers, Command: d.Command, Env: d.Env,
 		Timeout: d.Timeout, Idempotent: d.Idempotent, Elicitation: d.Elicitation, Attempts: d.Attempts, Audience: d.Audience,
 		TaskQueue: d.TaskQueue, Sequential: !d.Parallel, Origin: d.Position.String(),
-	}, mcptool.Environment{Secret: c.secret, Sign: c.sign(d.Assertion), AllowPrivate: c.AllowPrivate, Logger: c.Logger})
+	}, mcptool.Environment{Secret: Secrets(c.Getenv), Sign: c.sign(d.Assertion), AllowPrivate: c.AllowPrivate, Logger: c.Logger})
 	var configErr *mcptool.ConfigError
 	if errors.As(err, &configErr) {
 		return nil, d.Position.ErrorAt(configErr.Key, configErr.Error())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/tools/internal/secrets"
+	"github.com/perdure/perdure/internal/secrets"
 )
 
 // tenantVault has secrets of tenants, and one of all.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/tools"
-	"github.com/perdure/perdure/tools/internal/secrets"
 )
 
 var vault = map[string]string{"SHOP": `p"a/ss`, "LONG": `p"a/ss-word`, "TINY": "abc", "LINES": "a\nb12345"}

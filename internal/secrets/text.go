@@ -196,6 +196,18 @@ func (t Texts) NeedsCaller() string {
 	return ""
 }
 
+// SharedSecret returns the name of a secret of all tenants to which a text refers; "" = none does.
+func (t Texts) SharedSecret() string {
+	for _, name := range sorted(t) {
+		for _, r := range t[name].references {
+			if r.secret != "" {
+				return r.secret
+			}
+		}
+	}
+	return ""
+}
+
 // sorted returns the keys of m in order, so that errors are deterministic.
 func sorted[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/tools/internal/secrets"
+	"github.com/perdure/perdure/internal/secrets"
 )
 
 // TestAssertionsAreHidden: a Redactor without secrets hides assertions, whole or cut off, and nothing

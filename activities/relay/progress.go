@@ -1,0 +1,46 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/agui"
+)
+
+// Progress is how far a relay has come: what the relay of the next attempt needs to continue a run from
+// an event on. It is stored as JSON.
+type Progress struct {
+	// LastEventID is the SSE ID of the last event that was relayed (remote.Event.ID).
+	LastEventID string `json:"lastEventId"`
+	// Emitted is how many events the attempt had emitted by then.
+	Emitted int `json:"emitted"`
+	// Asking are the events of the run's lifecycle by then, which are not emitted.
+	Asking []json.RawMessage `json:"asking,omitempty"`
+}
+
+// Progress returns the progress of the relay after an event with an SSE ID.
+func (r *Relay) Progress(lastEventID string) (Progress, error) {
+	p := Progress{LastEventID: lastEventID, Emitted: r.emitted}
+	for _, e := range r.asking {
+		raw, err := agui.Encode(e)
+		if err != nil {
+			return p, fmt.Errorf("relay: encode progress: %w", err)
+		}
+		p.Asking = append(p.Asking, raw)
+	}
+	return p, nil
+}
+
+// Repeat continues an earlier attempt: it emits the events of that attempt again, which have own IDs.
+// Call it once, before Add.
+func (r *Relay) Repeat(ctx context.Context, p Progress, events []agui.Event) error {
+	for _, raw := range p.Asking {
+		e, err := agui.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("relay: progress: %w", err)
+		}
+		r.asking = append(r.asking, e)
+	}
+	return r.emit(ctx, events[:p.Emitted]...)
+}

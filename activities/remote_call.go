@@ -1,0 +1,212 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/activities/relay"
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/internal/process/telemetry"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// The run of an agent on another server (agents.Remote) takes the place of a model call: the same
+// activity makes it, on the same lane, with the same attempts. remote_input.go builds its request,
+// remote_failure.go decides about its failures.
+
+// callRemote makes the run of a remote agent, and writes the done record. ctx is the attempt's context
+// without the end of its lane, prepareErr the error of prepareTurn.
+func (a *Activities) callRemote(ctx, work context.Context, t turn, prepareErr error) (answer runs.ModelAnswer, err error) {
+	answer.Outcome = runs.OutcomeSuccess
+	var relayed *relay.Relay // nil = nothing was sent
+	if err = prepareErr; err == nil {
+		answer.Exceeded, err = a.checkDay(work, t.in.Run.Tenant, t.in.Day)
+	}
+	if err == nil && answer.Exceeded == nil {
+		relayed, err = a.relayRun(work, t)
+	}
+	switch {
+	case err != nil && isCancelled(work, err):
+		answer.Outcome = runs.OutcomeCancelled
+	case err != nil:
+		return runs.ModelAnswer{}, a.reportRemoteFailure(ctx, t, a.reportFailure(ctx, t.attempt, err))
+	}
+	// The run has ended there: the done record is written even if it was cancelled here meanwhile.
+	finalCtx, end := contextAfter(work)
+	defer end()
+	if answer, err = a.finishRemote(finalCtx, t, relayed, answer); err != nil {
+		return answer, err
+	}
+	return answer, a.countAnswer(ctx, t.in, answer)
+}
+
+// relayRun makes the request and writes its events to the log. The relay is not nil if the request may
+// have been sent. The error is a *remoteError, or that of the log or of ctx.
+func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error) {
+	endpoint := t.definition.Remote
+	header, redactor, err := a.remoteHeader(t)
+	if err != nil {
+		return nil, err
+	}
+	input, err := a.remoteInput(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := a.earlierProgress(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	relayed := relay.New(t.attempt, t.in.Agent, runOf(t.in.Run), &input.request, input.ids)
+	if earlier.events != nil {
+		if err := relayed.Repeat(ctx, earlier.Progress, earlier.events); err != nil {
+			return relayed, err
+		}
+	}
+	ctx, span := telemetry.StartAgent(ctx, t.in.Agent)
+	err = a.readRun(ctx, t, span, relayed, remote.Call{
+		URL: endpoint.URL, Header: header, Input: input.request, Protocol: remote.Protocol(endpoint.Protocol),
+		LastEventID: earlier.LastEventID, Redact: redactor.Text,
+	})
+	a.endSpan(span, relayed, err)
+	return relayed, err
+}
+
+// readRun makes a call, and hands its events to the relay. With retry "resume", each event with an ID
+// is noted, so that the next attempt can continue after it.
+func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, relayed *relay.Relay, call remote.Call) error {
+	noted := call.LastEventID
+	warned := false
+	for event, err := range a.Remotes.Client.Run(ctx, call) {
+		if err != nil {
+			return t.remoteFailure(err)
+		}
+		span.Chunk()
+		if len(event.Warnings) > 0 && !warned {
+			warned = true // one line for each attempt: the others are of the same kind
+			logger(ctx).Warn("the remote agent deviates from AG-UI", "remote", t.in.Agent, "event", string(event.Event.EventType()), "deviation", event.Warnings[0].Detail)
+		}
+		if err := relayed.Add(ctx, event.Event); err != nil {
+			return t.remoteFailure(err)
+		}
+		if t.definition.Remote.Retry != agents.RetryResume || event.ID == "" || event.ID == noted {
+			continue
+		}
+		progress, err := relayed.Progress(event.ID)
+		if err != nil {
+			return err
+		}
+		if err := t.attempt.Note(remoteNote{Free: true, Progress: progress}); err != nil {
+			return err
+		}
+		noted = event.ID
+	}
+	return nil
+}
+
+// remoteNote is the note of an attempt at a remote run.
+type remoteNote struct {
+	// Free is that of a callNote, true: nobody knows the usage of a run that has not finished.
+	Free bool `json:"free"`
+	relay.Progress
+}
+
+// earlierRun is what an earlier attempt has of the run. The zero value begins the run.
+type earlierRun struct {
+	relay.Progress
+	events []agui.Event // that it has emitted
+}
+
+// earlierProgress returns where the attempt continues the run. It fails with a *remoteError if an
+// earlier attempt may have begun the run, and the run must not be made twice.
+func (a *Activities) earlierProgress(ctx context.Context, t turn) (earlier earlierRun, err error) {
+	if !t.attempt.FollowsUnfinished() || t.definition.Remote.Retry == agents.RetryRestart {
+		return earlier, nil
+	}
+	place := agentPlace(t.in.Step, t.in.ID)
+	attempts, err := a.Log.AttemptOutputs(ctx, place)
+	if err != nil {
+		return earlier, err
+	}
+	for i := len(attempts) - 1; i >= 0; i-- {
+		attempt := attempts[i]
+		switch {
+		case attempt.Step != place.Step || attempt.Writer == t.attempt.Writer():
+			continue
+		case t.definition.Remote.Retry == agents.RetryResume:
+			if earlier, err = a.progressOf(ctx, place, attempt); err != nil || earlier.events != nil {
+				return earlier, err
+			}
+		case attempt.Failure == nil || !hasNotBegun(remote.Kind(attempt.Failure.Code)):
+			return earlier, t.remoteFailure(&remote.Error{Kind: remote.KindBroken, Sent: true, Message: "the worker ended during the run"})
+		}
+	}
+	return earlier, nil
+}
+
+// progressOf returns the progress of an earlier attempt; the zero value if the log does not have all
+// events up to it.
+func (a *Activities) progressOf(ctx context.Context, place stream.Place, attempt stream.AttemptOutput) (earlier earlierRun, err error) {
+	if attempt.Note == nil {
+		return earlier, nil
+	}
+	var note remoteNote
+	if err := json.Unmarshal(attempt.Note, &note); err != nil {
+		return earlier, fmt.Errorf("activities: note of a remote run: %w", err)
+	}
+	events, err := a.Log.AttemptEvents(ctx, place, attempt.Writer)
+	if err != nil || len(events) < note.Emitted {
+		return earlier, err
+	}
+	return earlierRun{note.Progress, events}, nil
+}
+
+// finishRemote writes the done record of a remote run. relayed is nil if nothing was sent.
+func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Relay, answer runs.ModelAnswer) (runs.ModelAnswer, error) {
+	result := &stream.Result{Scope: scopeOf(t.in.PipelineStep), Visibility: visibilityOf(t.in.Step, t.in.PipelineStep)}
+	var events []agui.Event
+	if relayed != nil {
+		events = relayed.Close()
+		result.Messages = relayed.Messages()
+		a.describeRun(relayed, &answer)
+	}
+	var err error
+	if result.Answer, err = json.Marshal(answer); err != nil {
+		return answer, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	answer.Seq, err = t.attempt.Finish(ctx, result, events...)
+	return answer, err
+}
+
+// describeRun adds to the answer what a run has left: its last message, the calls of the client's
+// tools, and the usage that the remote has reported.
+func (a *Activities) describeRun(relayed *relay.Relay, answer *runs.ModelAnswer) {
+	answer.MessageID = relayed.AnswerID()
+	if answer.Outcome == runs.OutcomeSuccess {
+		if messageID, calls := relayed.ClientCalls(); len(calls) > 0 {
+			answer.MessageID, answer.Calls, answer.InterruptCount = messageID, calls, len(calls)
+		}
+	}
+	for i, u := range relayed.Usage() {
+		u = a.withCost(u.Provider+"/"+u.Model, u)
+		if i == 0 {
+			answer.Usage = u
+		} else {
+			answer.OtherUsage = append(answer.OtherUsage, u)
+		}
+	}
+	answer.OtherUsage = runs.Sum(answer.OtherUsage) // a remote may report any number of models
+}
+
+// endSpan ends the span of a run, with the usage that the remote has reported.
+func (a *Activities) endSpan(span *telemetry.Chat, relayed *relay.Relay, err error) {
+	response := telemetry.ChatResponse{Error: errorKind(err), Currency: a.currency()}
+	if usage := runs.Sum(relayed.Usage()); len(usage) == 1 {
+		u := a.withCost(usage[0].Provider+"/"+usage[0].Model, usage[0])
+		response.Model, response.Input, response.Output, response.Cost = u.Model, u.Input, u.Output, u.Cost
+	}
+	span.End(response)
+}

@@ -1,0 +1,126 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/perdure/perdure/activities/relay"
+	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/internal/secrets"
+	"github.com/perdure/perdure/stream/snapshot"
+)
+
+// This file builds the request of a remote agent's run: what the agent receives of the thread, and the
+// headers with their secrets.
+
+// remoteHeader returns the headers of the request with their secrets, which are looked up for each
+// request, and a redactor for these.
+func (a *Activities) remoteHeader(t turn) (http.Header, secrets.Redactor, error) {
+	invalid := func(err error) (http.Header, secrets.Redactor, error) {
+		return nil, secrets.Redactor{}, t.remoteFailure(&remote.Error{Kind: remote.KindInvalid, Message: "remote.headers: " + err.Error(), Err: err})
+	}
+	texts, name, err := secrets.ParseAll(t.definition.Remote.Headers)
+	if err != nil {
+		return invalid(fmt.Errorf("%s: %w", name, err))
+	}
+	// The secrets of the platform are not a tenant's: its agent could send them anywhere.
+	if catalog.Referrer(t.in.Run.Tenant, t.in.Revision) != "" {
+		if name := texts.SharedSecret(); name != "" {
+			return invalid(fmt.Errorf("an agent of a tenant has its own secrets only: use ${tenantSecret:%s} instead of ${secret:%s}", name, name))
+		}
+	}
+	caller := secrets.Caller{Tenant: t.in.Run.Tenant}
+	if requester := t.conversation.Requester; requester != nil {
+		caller.Subject = requester.Subject
+	}
+	filled, redactor, err := texts.FillFor(caller, a.Remotes.Secret)
+	if err != nil {
+		return invalid(err)
+	}
+	header := http.Header{}
+	for name, value := range filled {
+		header.Set(name, value)
+	}
+	return header, redactor, nil
+}
+
+// remoteInput is the request of a remote run.
+type remoteInput struct {
+	request agui.RunAgentInput
+	ids     []string // the thread's IDs of its messages and calls
+}
+
+// remoteInput returns the request of a turn. It is the same for all attempts, as the conversation of a
+// step is.
+func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, err error) {
+	agent, forward := t.in.Agent, t.definition.Remote.Forward
+	run := runOf(t.in.Run)
+	in.request = agui.RunAgentInput{
+		ThreadID: remote.ThreadID(run.Thread.Tenant, agent, run.Thread.ID), RunID: run.Identify(relay.RunKind, t.in.ID),
+		// Clients of the generation before 1.0 send these members always, and servers require them.
+		State: json.RawMessage("{}"), Tools: []agui.Tool{}, Context: []agui.Context{}, ForwardedProps: json.RawMessage("{}"),
+	}
+	entries, err := a.audience(ctx, t.in, t.conversation)
+	if err != nil {
+		return in, err
+	}
+	in.request.Messages = agui.RenameMessageIDs(messagesFor(agent, entries), func(id string) string {
+		in.ids = append(in.ids, id)
+		return remote.OriginalID(agent, id)
+	})
+	if forward.HasState() && len(t.conversation.State) > 0 {
+		in.request.State = t.conversation.State
+	}
+	if t.conversation.Input == 0 {
+		return in, nil
+	}
+	input, err := a.Log.Input(ctx, t.conversation.Input)
+	if err != nil {
+		return in, err
+	}
+	if forward.HasContext() {
+		in.request.Context = append(in.request.Context, input.Input.Context...)
+	}
+	// Client tools end the run, so only the run's own agent may call them.
+	if forward.HasTools() && t.in.Child == nil && !t.in.IsHidden() {
+		in.request.Tools = append(in.request.Tools, input.Input.Tools...)
+	}
+	in.request.ForwardedProps, err = forwardedProps(input.Input.ForwardedProps, forward.Props)
+	return in, err
+}
+
+// messagesFor returns the messages that a remote agent receives. Activities are for people, and AG-UI's
+// clients do not send them. The reasoning of another agent is of no use to this one.
+func messagesFor(agent string, entries []snapshot.Entry) (messages []agui.Message) {
+	messages = []agui.Message{}
+	for _, e := range entries {
+		isForeign := e.Message.Role == agui.RoleReasoning && remote.OriginalID(agent, e.Message.ID) == e.Message.ID
+		if e.Message.Role == agui.RoleActivity || isForeign {
+			continue
+		}
+		messages = append(messages, e.Message)
+	}
+	return messages
+}
+
+// forwardedProps returns the named members of the client's forwardedProps, as an object.
+func forwardedProps(props json.RawMessage, names []string) (json.RawMessage, error) {
+	members, selected := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if len(props) > 0 && len(names) > 0 {
+		_ = json.Unmarshal(props, &members) // a value that is no object has no members
+	}
+	for _, name := range names {
+		if value, ok := members[name]; ok {
+			selected[name] = value
+		}
+	}
+	raw, err := json.Marshal(selected)
+	if err != nil {
+		return nil, fmt.Errorf("activities: encode forwardedProps: %w", err)
+	}
+	return raw, nil
+}
