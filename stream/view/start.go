@@ -25,7 +25,17 @@ func (v Viewer) findThreadStart(ctx context.Context, thread stream.Thread, after
 		if err != nil || snap.Run == "" {
 			return start{from: 1}, err
 		}
-		return v.findJoinStart(ctx, mainSubject(v.Snapshots.Log(), thread, snap.Run))
+		main := mainSubject(v.Snapshots.Log(), thread, snap.Run)
+		if snap.Sealed {
+			return v.findJoinStart(ctx, main)
+		}
+		// A run that has not ended there may be sealed meanwhile, but after the next run has begun:
+		// the reader needs all records from its beginning on.
+		opening, err := v.Snapshots.Log().First(ctx, main, 1)
+		if err != nil || opening == nil {
+			return start{from: 1}, err
+		}
+		return start{from: opening.Seq}, nil
 	}
 	position, l := after.Position, v.Snapshots.Log()
 	if shown, inside := after.Retracted(); inside { // the position may be the opening of the run after the retracted attempt's
