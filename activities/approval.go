@@ -85,17 +85,21 @@ func (a *Activities) openInterrupts(ctx context.Context, run stream.Run, s *runs
 		switch {
 		case c.Decision != nil:
 			continue
+		case c.Question != nil && c.Question.Remote:
+			i, err = a.remoteInterrupt(ctx, s, c)
 		case c.Question != nil:
 			i, err = a.questionInterrupt(ctx, s, c)
+			i.ToolCallID = c.ID
 		case c.Approval != nil:
 			i, err = a.approvalInterrupt(ctx, run.Thread, s, c)
+			i.ToolCallID = c.ID
 		default:
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		i.ID, i.ToolCallID = interruptID(run, c.Name()), c.ID
+		i.ID = interruptID(run, c.Name())
 		if source := s.Source(c); source.CallID != "" {
 			i.SubagentRunID = subagentID(source.CallID)
 		}

@@ -320,7 +320,7 @@ func recordedFinish(ctx context.Context, rec *stream.Record) (runs.FinishResult,
 		if finished.Expires == nil {
 			finished.Expires = map[string]time.Time{}
 		}
-		finished.Expires[interrupt.ToolCallID] = expires
+		finished.Expires[stream.CallOf(interrupt)] = expires
 	}
 	return finished, nil
 }

@@ -68,15 +68,20 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 		a.EscalatesAt = &at
 	}
 	var err error
-	if c.Question != nil {
+	switch {
+	case c.Question != nil && c.Question.Remote:
+		err = ic.addRemoteQuestion(ctx, c, a)
+	case c.Question != nil:
 		err = ic.addQuestion(ctx, c, a)
-	} else {
+	default:
 		err = ic.addRule(ctx, c, a)
 	}
 	if err != nil {
 		return nil, err
 	}
-	a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(c)
+	if c.Question == nil || !c.Question.Remote {
+		a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(c)
+	}
 	// Tallies are the votes for the same arguments; votes for different edits do not add up.
 	for _, t := range c.Tallies() {
 		a.Tallies = append(a.Tallies, newTally(t, a.ArgsDigest))
@@ -113,8 +118,13 @@ func (ic *interruptContext) addQuestion(ctx context.Context, c runs.Interrupt, a
 		return err
 	}
 	a.Reason, a.Message, a.ResponseSchema, a.ArgsDigest = question.Reason, question.Message, question.ResponseSchema, question.Args
+	return ic.addAsker(a)
+}
+
+// addAsker adds the agent that asks a question, and who has contributed to what it knows.
+func (ic *interruptContext) addAsker(a *inbox.Approval) error {
 	a.Contributors = subjectsOf(ic.thread.Authors())
-	// The announced interrupt knows the agent whose tool asks.
+	// The announced interrupt knows the agent that asks.
 	if i := slices.IndexFunc(ic.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
 		source, err := stream.QuestionSourceOf(ic.thread.Interrupts[i])
 		if err != nil {

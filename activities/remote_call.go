@@ -172,6 +172,10 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 		events = relayed.Close()
 		result.Messages = relayed.Messages()
 		a.describeRun(relayed, &answer)
+		result.Remote = &stream.RemoteRun{Thread: remoteThread(t)}
+		if answer.Outcome == runs.OutcomeSuccess {
+			result.Remote.Asked = noteInterrupts(t, relayed, &answer)
+		}
 	}
 	var err error
 	if result.Answer, err = json.Marshal(answer); err != nil {

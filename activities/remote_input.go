@@ -60,7 +60,7 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	agent, forward := t.in.Agent, t.definition.Remote.Forward
 	run := runOf(t.in.Run)
 	in.request = agui.RunAgentInput{
-		ThreadID: remote.ThreadID(run.Thread.Tenant, agent, run.Thread.ID), RunID: run.Identify(relay.RunKind, t.in.ID),
+		ThreadID: remoteThread(t), RunID: run.Identify(relay.RunKind, t.in.ID),
 		// Clients of the generation before 1.0 send these members always, and servers require them.
 		State: json.RawMessage("{}"), Tools: []agui.Tool{}, Context: []agui.Context{}, ForwardedProps: json.RawMessage("{}"),
 	}
@@ -89,8 +89,24 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	if forward.HasTools() && t.in.Child == nil && !t.in.IsHidden() {
 		in.request.Tools = append(in.request.Tools, input.Input.Tools...)
 	}
-	in.request.ForwardedProps, err = forwardedProps(input.Input.ForwardedProps, forward.Props)
+	if in.request.ForwardedProps, err = forwardedProps(input.Input.ForwardedProps, forward.Props); err != nil {
+		return in, err
+	}
+	in.request, err = a.resumed(ctx, t, in.request)
 	return in, err
+}
+
+// remoteThread returns the remote's ID of the thread in which the agent works. A subagent, a branch and
+// an isolated step have conversations of their own, and so threads of their own.
+func remoteThread(t turn) string {
+	thread := t.in.Run.Thread
+	if child := t.in.Child; child != nil {
+		thread += "\x00" + child.CallID + "\x00" + child.BranchPath
+	}
+	if step := t.in.PipelineStep; step != nil && step.Isolated {
+		thread += "\x00" + step.Scope
+	}
+	return remote.ThreadID(t.in.Run.Tenant, t.in.Agent, thread)
 }
 
 // messagesFor returns the messages that a remote agent receives. Activities are for people, and AG-UI's

@@ -51,6 +51,9 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 	defer attempt.Close()
 	ctx, cancel := attempt.Context(afterUnfinished(ctx, in.Step, attempt))
 	defer cancel()
+	if in.IsRemote {
+		return recordRemoteAnswer(ctx, in, attempt, opened)
+	}
 	// The arguments of the call, the state and the decisions are content: they come from the log.
 	snap, err := a.Snapshots.Latest(ctx, runOf(in.Run).Thread, opened)
 	if err != nil {

@@ -1,5 +1,9 @@
 package agents
 
+// AcceptsCommands reports whether clients may answer interrupts in forwardedProps.command. Front ends of
+// LangGraph and Mastra do so, and a remote agent may be one of these.
+func (d *Definition) AcceptsCommands() bool { return d.LegacyInterrupts || d.Remote != nil }
+
 // remoteMistakes returns the mistakes in Remote, and the keys that exclude it.
 func (d *Definition) remoteMistakes() []mistake {
 	if d.Remote == nil {

@@ -230,8 +230,8 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 	run := stream.Run{Thread: thread, ID: input.RunID}
 	s.strip(request.WithRun(ctx, run, agent.Name), input)
 	input.ParentRunID = cmp.Or(input.ParentRunID, p.ParentRunID)
-	if agent.LegacyInterrupts {
-		decisions.ConvertCommand(input)
+	if agent.AcceptsCommands() {
+		decisions.ConvertCommand(input, agent.Remote != nil)
 	}
 	return &preparedInput{
 		run: run, input: input, digest: digestInput(input), agent: agent, props: p, resume: input.Resume,
@@ -334,7 +334,7 @@ type resolution struct {
 // the caller may decide, and proposes the decisions to the log. A decision that the caller may not
 // make refuses the whole input, with 403 or 422.
 func (s *Server) resolveInterrupts(ctx context.Context, in *preparedInput, thread loadedThread) (resolution, error) {
-	if in.agent.LegacyInterrupts {
+	if in.agent.AcceptsCommands() {
 		in.input.Resume = s.decisions.Interpret(in.resume, thread.Snapshot)
 	}
 	var result resolution

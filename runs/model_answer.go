@@ -11,7 +11,9 @@ type ModelAnswer struct {
 	// many there are if they are more. The arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
 	CallCount int    `json:"callCount,omitempty"`
-	// InterruptCount is how many calls are interrupts, QueuedOrSequencedCount how many have a Queue
+	// Questions are those with which a remote agent has ended its run.
+	Questions []AskedQuestion `json:"questions,omitempty"`
+	// InterruptCount is how many calls and questions are interrupts, QueuedOrSequencedCount how many have a Queue
 	// or a Sequence. The run fails if Calls lacks one of them.
 	InterruptCount         int `json:"interruptCount,omitempty"`
 	QueuedOrSequencedCount int `json:"queuedOrSequencedCount,omitempty"`

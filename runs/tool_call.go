@@ -25,8 +25,11 @@ type ToolCall struct {
 	Decision *Decision `json:"decision,omitempty"`
 	// QuestionRecord is the record with the question that the tool asked: the call is made again
 	// with the answer. 0 = none.
-	QuestionRecord uint64   `json:"question,omitempty"`
-	OnExpiry       OnExpiry `json:"onExpiry,omitempty"`
+	QuestionRecord uint64 `json:"question,omitempty"`
+	// IsRemote tells that a remote agent has asked the question: there is no call to make, and the
+	// activity only records the decision.
+	IsRemote bool     `json:"remote,omitempty"`
+	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
 	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
 	// HandOverRevision is the revision of that agent.
 	HandOverTo       string `json:"handOverTo,omitempty"`
@@ -78,11 +81,13 @@ func DigestArgs(arguments string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// AskedQuestion is a question that a tool asked, which ended its call.
+// AskedQuestion is a question that a tool asked, which ended its call, or a remote agent, which ended
+// its run.
 type AskedQuestion struct {
+	// CallID is the ID of the call; of a remote agent that of its interrupt.
 	CallID string `json:"call"`
-	Tool   string `json:"tool"`
-	// Number counts the questions of the call from 1.
+	Tool   string `json:"tool,omitempty"`
+	// Number is that of the Question.
 	Number int `json:"number"`
 	// Expires is how long people may answer; 0 = for ever.
 	Expires time.Duration `json:"expires,omitempty"`

@@ -12,15 +12,8 @@ import (
 // ToolQuestion returns the question with which a tool call has ended, from the done record with a
 // sequence. The error is ErrLogLost if the log lacks that record.
 func (l *Log) ToolQuestion(ctx context.Context, seq uint64) (*ToolQuestion, error) {
-	rec, err := l.At(ctx, seq)
+	done, err := l.resultAt(ctx, seq)
 	if err != nil {
-		return nil, err
-	}
-	if rec == nil {
-		return nil, fmt.Errorf("%w: question %d", ErrLogLost, seq)
-	}
-	var done Result
-	if err := rec.Result(ctx, &done); err != nil {
 		return nil, err
 	}
 	if done.Question == nil {
@@ -40,6 +33,10 @@ type QuestionSource struct {
 	Tool     string    `json:"tool"`
 	Number   int       `json:"number"`
 	OpenedAt time.Time `json:"openedAt"`
+	// CallID and RemoteID are set if a remote agent asks: what stands for the call in decisions
+	// (CallOf), and the remote's own ID of the interrupt.
+	CallID   string `json:"callId,omitempty"`
+	RemoteID string `json:"remoteId,omitempty"`
 }
 
 // QuestionSourceOf reads the source of an interrupt. Its Number is 0 if the interrupt is not a
@@ -60,5 +57,41 @@ func QuestionSourceOf(interrupt agui.Interrupt) (QuestionSource, error) {
 // question of the call.
 func (d Decided) Answers(interrupt agui.Interrupt) bool {
 	source, err := QuestionSourceOf(interrupt)
-	return err == nil && interrupt.ToolCallID == d.CallID && source.Number == d.Question
+	return err == nil && CallOf(interrupt) == d.CallID && source.Number == d.Question
+}
+
+// CallOf returns the call that decisions about an interrupt name: its tool call, or what stands for one
+// if a remote agent asks.
+func CallOf(interrupt agui.Interrupt) string {
+	source, err := QuestionSourceOf(interrupt)
+	if err == nil && source.CallID != "" {
+		return source.CallID
+	}
+	return interrupt.ToolCallID
+}
+
+// RemoteRun returns what the done record with a sequence has of a remote run. The error is ErrLogLost
+// if the log lacks that record.
+func (l *Log) RemoteRun(ctx context.Context, seq uint64) (*RemoteRun, error) {
+	done, err := l.resultAt(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	if done.Remote == nil {
+		return nil, fmt.Errorf("stream: record %d is not of a remote run", seq)
+	}
+	return done.Remote, nil
+}
+
+// resultAt returns the result of the done record with a sequence. The error is ErrLogLost if the log
+// lacks that record.
+func (l *Log) resultAt(ctx context.Context, seq uint64) (done Result, err error) {
+	rec, err := l.At(ctx, seq)
+	if err != nil {
+		return done, err
+	}
+	if rec == nil {
+		return done, fmt.Errorf("%w: record %d", ErrLogLost, seq)
+	}
+	return done, rec.Result(ctx, &done)
 }

@@ -23,6 +23,8 @@ type Result struct {
 	Handoff *Handoff `json:"handoff,omitempty"`
 	// Question is the question with which the tool call ended, instead of a result.
 	Question *ToolQuestion `json:"question,omitempty"`
+	// Remote is set in the done record of a remote agent's run.
+	Remote *RemoteRun `json:"remote,omitempty"`
 	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread. A
 	// request to the provider needs its own IDs.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`

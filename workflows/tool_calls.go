@@ -272,7 +272,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 		in.HandOverTo, in.HandOverRevision = c.handoff.Agent, c.handoff.Revision
 	}
 	if c.answeredQuestion != nil {
-		in.QuestionRecord = c.answeredQuestion.Seq
+		in.QuestionRecord, in.IsRemote = c.answeredQuestion.Seq, c.answeredQuestion.Remote
 	}
 	if c.id == "" {
 		in.Index = c.index

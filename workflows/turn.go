@@ -45,14 +45,14 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 		return r.interruptForBudget(ctx, *answer.Exceeded)
 	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(ctx, answer.Count()) && !r.takesOver(ctx):
 		return cancelledEnding
-	case answer.Count() == 0 && len(r.control.steering.Pending()) == 0:
+	case answer.Count()+len(answer.Questions) == 0 && len(r.control.steering.Pending()) == 0:
 		r.answerMessage = answer.MessageID
 		return successEnding
 	}
 	if end := r.checkLimits(); end.isOver() {
 		return end
 	}
-	if answer.Count() == 0 {
+	if answer.Count()+len(answer.Questions) == 0 {
 		return ending{} // steering arrived during the model call: the next turn has it
 	}
 	return r.makeCalls(ctx, answer)

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/runs"
 )
 
-// interruptsOfAnswer returns the interrupts among the calls of an answer, for the active agent.
+// interruptsOfAnswer returns the interrupts among the calls of an answer, and the questions of a remote
+// agent, for the active agent.
 // Without such calls the result has no Items; callers add the interrupts of children and questions
 // of tools to it.
 func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs.Interrupts {
@@ -30,6 +31,12 @@ func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs
 			waiting.Expires = r.expiry(now, c.Approval.Expires)
 		}
 		set.Items = append(set.Items, waiting)
+	}
+	for i, q := range a.Questions {
+		set.Items = append(set.Items, runs.Interrupt{
+			Call: runs.Call{ID: q.CallID}, Index: a.Count() + i, // an index of its own: it names the step that records the decision
+			Question: &runs.Question{Seq: a.Seq, Number: q.Number, Remote: true}, Expires: r.expiry(now, q.Expires),
+		})
 	}
 	return set
 }

@@ -74,7 +74,7 @@ func (r *Relay) waitsForClient(messages []agui.Message, call agui.ToolCall) bool
 	isOffered := slices.ContainsFunc(r.tools, func(t agui.Tool) bool { return t.Name == call.Name })
 	hasResult := slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == call.ID })
 	isAsked := slices.ContainsFunc(r.Interrupts(), func(i remote.Interrupt) bool {
-		return i.Interrupt.ToolCallID != "" && r.own(i.Interrupt.ToolCallID) == call.ID
+		return i.Interrupt.ToolCallID != "" && r.OwnID(i.Interrupt.ToolCallID) == call.ID
 	})
 	return isOffered && slices.Contains(r.started, call.ID) && !hasResult && !isAsked
 }

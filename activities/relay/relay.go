@@ -4,8 +4,8 @@
 //	remote.Event ──► own IDs ──► stream.Attempt ──► clients
 //	                    └──────► agui.Reducer ──► messages, calls and interrupts of the done record
 //
-// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR, interrupts in custom events)
-// is not written: the run of Perdure has its own.
+// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR) is not written: the run of
+// Perdure has its own.
 package relay
 
 import (
@@ -80,9 +80,8 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 		}
 		return &RunError{Code: e.Code, Message: e.Message}
 	case *agui.Custom:
-		if remote.IsInterrupt(e) {
-			r.asking = append(r.asking, e)
-			return nil
+		if !r.isReplay && remote.IsInterrupt(e) { // clients that know such events answer them in their own form
+			r.asking = append(r.asking, &agui.Custom{Name: e.Name, Value: e.Value, BaseEvent: e.BaseEvent})
 		}
 	case *agui.StepStarted:
 		e.StepName = r.agent + "/" + e.StepName // names of open steps are unique in a run
@@ -92,15 +91,15 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	if r.isReplay {
 		return nil
 	}
-	agui.RenameIDs(received, r.own)
+	agui.RenameIDs(received, r.OwnID)
 	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
 		return r.emit(ctx, r.missing(snapshot)...)
 	}
 	return r.emit(ctx, received)
 }
 
-// own returns the thread's ID of an item that the remote names.
-func (r *Relay) own(id string) string {
+// OwnID returns the thread's ID of an item that the remote names.
+func (r *Relay) OwnID(id string) string {
 	if known, ok := r.known[id]; ok {
 		return known
 	}

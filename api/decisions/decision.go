@@ -306,7 +306,7 @@ func errDecided(recorded *DecisionReceipt) *problem.Problem {
 func (s *Service) OtherEdit(ctx context.Context, snap *snapshot.Snapshot, resume []agui.ResumeEntry, vote runs.Decision) error {
 	i := slices.IndexFunc(resume, func(e agui.ResumeEntry) bool {
 		interrupt := interruptByID(snap.Interrupts, e.InterruptID)
-		return interrupt != nil && interrupt.ToolCallID == vote.CallID
+		return interrupt != nil && stream.CallOf(*interrupt) == vote.CallID
 	})
 	if i < 0 {
 		return fmt.Errorf("api: the input has no decision about the call %q", vote.CallID)

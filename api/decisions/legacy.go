@@ -2,8 +2,11 @@ package decisions
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -12,12 +15,16 @@ import (
 // missing. An agent with legacyInterrupts accepts such a command as an entry of resume. Newer
 // clients of this kind send resume, with the answer as their page has it: often text, or JSON in
 // text.
+//
+// The front ends of remote agents do the same, with the events of the remote. Those name the remote's
+// interrupts, or none.
 
 // ConvertCommand converts the command of a legacy client to an entry of resume, in place. Without
 // interruptEvent the entry has no interrupt ID, and Interpret later assigns it to the only open
-// interrupt. An input that has entries already, and a command without resume, are left unchanged:
-// other servers use command for other purposes.
-func ConvertCommand(in *agui.RunAgentInput) {
+// interrupt; isRemote tells that the event may be one of a remote agent, which need not have an ID
+// either. An input that has entries already, and a command without resume, are left unchanged: other
+// servers use command for other purposes.
+func ConvertCommand(in *agui.RunAgentInput, isRemote bool) {
 	var props struct {
 		Command struct {
 			Resume         json.RawMessage `json:"resume"`
@@ -29,7 +36,9 @@ func ConvertCommand(in *agui.RunAgentInput) {
 	}
 	var interrupt agui.Interrupt
 	if event := props.Command.InterruptEvent; len(event) > 0 && (json.Unmarshal(unquote(event), &interrupt) != nil || interrupt.ID == "") {
-		return
+		if interrupt.ID = ""; !isRemote {
+			return
+		}
 	}
 	in.Resume = []agui.ResumeEntry{{InterruptID: interrupt.ID, Status: agui.ResumeResolved, Payload: props.Command.Resume}}
 }
@@ -44,8 +53,11 @@ func (s *Service) Interpret(sent []agui.ResumeEntry, snap *snapshot.Snapshot) []
 		interrupts = snap.Answered
 	}
 	var entries []agui.ResumeEntry
-	for _, e := range sent {
-		if e.InterruptID == "" && len(interrupts) == 1 {
+	for _, e := range perInterrupt(sent, interrupts) {
+		switch own := interruptByRemoteID(interrupts, e.InterruptID); {
+		case own != nil:
+			e.InterruptID = own.ID
+		case e.InterruptID == "" && len(interrupts) == 1:
 			e.InterruptID = interrupts[0].ID
 		}
 		if interrupt := interruptByID(interrupts, e.InterruptID); interrupt != nil && len(e.Payload) > 0 {
@@ -54,6 +66,38 @@ func (s *Service) Interpret(sent []agui.ResumeEntry, snap *snapshot.Snapshot) []
 		entries = append(entries, e)
 	}
 	return entries
+}
+
+// perInterrupt returns the entries with one for each interrupt: LangGraph's front ends answer several
+// interrupts with a table by the remote's IDs.
+func perInterrupt(sent []agui.ResumeEntry, interrupts []agui.Interrupt) (entries []agui.ResumeEntry) {
+	for _, e := range sent {
+		var table map[string]json.RawMessage
+		isTable := e.InterruptID == "" && len(interrupts) > 1 && json.Unmarshal(e.Payload, &table) == nil && len(table) > 0
+		for id := range table {
+			isTable = isTable && interruptByRemoteID(interrupts, id) != nil
+		}
+		if !isTable {
+			entries = append(entries, e)
+			continue
+		}
+		for _, id := range slices.Sorted(maps.Keys(table)) {
+			entries = append(entries, agui.ResumeEntry{InterruptID: id, Status: e.Status, Payload: table[id]})
+		}
+	}
+	return entries
+}
+
+// interruptByRemoteID returns the interrupt that a remote agent names by an ID of its own; nil = none.
+func interruptByRemoteID(interrupts []agui.Interrupt, id string) *agui.Interrupt {
+	i := slices.IndexFunc(interrupts, func(i agui.Interrupt) bool {
+		source, err := stream.QuestionSourceOf(i)
+		return err == nil && source.RemoteID != "" && source.RemoteID == id
+	})
+	if i < 0 {
+		return nil
+	}
+	return &interrupts[i]
 }
 
 // fittingPayload returns the payload that fits the schema of the interrupt. It tries, in this

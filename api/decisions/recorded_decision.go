@@ -82,7 +82,9 @@ func (s *Service) findDecision(ctx context.Context, thread stream.Thread, snap *
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(snap.Decided, func(d stream.Decided) bool { return d.CallID == interrupt.ToolCallID && d.Question == source.Number })
+	i := slices.IndexFunc(snap.Decided, func(d stream.Decided) bool {
+		return d.CallID == stream.CallOf(*interrupt) && d.Question == source.Number
+	})
 	if i >= 0 {
 		return s.decisionFromSnapshot(ctx, &snap.Decided[i])
 	}

@@ -122,7 +122,7 @@ func decisionOf(interrupt *agui.Interrupt, req Request) (*stream.Decision, error
 	if err != nil {
 		return nil, err
 	}
-	d := &stream.Decision{CallID: interrupt.ToolCallID, Kind: req.Decision, Question: source.Number, Reason: req.Reason, Remember: string(req.Remember)}
+	d := &stream.Decision{CallID: stream.CallOf(*interrupt), Kind: req.Decision, Question: source.Number, Reason: req.Reason, Remember: string(req.Remember)}
 	var b bytes.Buffer
 	switch {
 	case req.Decision == string(runs.DecisionEdit):

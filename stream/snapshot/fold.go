@@ -280,6 +280,9 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 	if res.Handoff != nil {
 		f.addHandoff(*res.Handoff)
 	}
+	if res.Remote != nil {
+		f.noteAsking(rec.Seq, res.Remote)
+	}
 	if res.Summary != nil {
 		f.addSummary(rec.Seq, *res.Summary)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
@@ -71,6 +72,19 @@ func (f *folder) dropEndedSubagents(ctx context.Context, rec *stream.Record) err
 		f.snap.Interrupts = slices.DeleteFunc(slices.Clone(f.snap.Interrupts), func(i agui.Interrupt) bool { return i.SubagentRunID == ended.ID })
 	}
 	return nil
+}
+
+// noteAsking notes whether a remote agent's run has ended with interrupts, which its next run answers.
+func (f *folder) noteAsking(seq uint64, run *stream.RemoteRun) {
+	asking := maps.Clone(f.snap.Asking)
+	delete(asking, run.Thread)
+	if len(run.Asked) > 0 {
+		if asking == nil {
+			asking = map[string]uint64{}
+		}
+		asking[run.Thread] = seq
+	}
+	f.snap.Asking = asking
 }
 
 // addAnswered keeps an interrupt that is resolved, for clients that answer it late.

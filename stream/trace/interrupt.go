@@ -24,7 +24,7 @@ func (f *Fold) beginInterrupts(rec *stream.Record, interrupts []agui.Interrupt, 
 		if openedAt.IsZero() || openedAt.After(rec.Time) {
 			openedAt = rec.Time
 		}
-		n := f.beginInterrupt(rec, openedAt, i.ToolCallID, isQuestion)
+		n := f.beginInterrupt(rec, openedAt, stream.CallOf(i), isQuestion)
 		n.span.InterruptID, n.question = i.ID, isQuestion
 		if n.span.Name == "" {
 			n.span.Name = i.Reason

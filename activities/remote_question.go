@@ -1,0 +1,197 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/activities/relay"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
+	"github.com/perdure/perdure/tools"
+)
+
+// A remote agent may end its run with interrupts. Perdure asks people in its place, as it does for a
+// question of a tool:
+//
+//	done record of the run: the interrupts ──► runs.Interrupt ──► AG-UI, inbox, webhooks
+//	                                                                  │ decision
+//	next run of the agent ◄── resume ◄── record of each decision ◄────┘
+//
+// The snapshot knows which interrupts the agent's next run has to answer (snapshot.Asking), and the
+// decisions about them. So no workflow carries them.
+
+// noteInterrupts adds the interrupts of a run to its answer, and returns them for the done record.
+func noteInterrupts(t turn, relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
+	for i, interrupt := range relayed.Interrupts() {
+		q := runs.AskedQuestion{CallID: remote.NewID(t.in.Agent, t.in.Run.ID, t.in.ID+"/"+interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
+		answer.Questions = append(answer.Questions, q)
+		kept := stream.RemoteInterrupt{CallID: q.CallID, Interrupt: interrupt.Interrupt, Event: interrupt.Event}
+		if id := interrupt.Interrupt.ToolCallID; id != "" {
+			kept.ToolCallID = relayed.OwnID(id)
+		}
+		asked = append(asked, kept)
+	}
+	answer.InterruptCount += len(asked)
+	return asked
+}
+
+// minAnswerTime is how long people may answer at least, whatever the remote says.
+const minAnswerTime = time.Second
+
+// timeLeft returns how long people may answer an interrupt; 0 = for ever.
+func timeLeft(i agui.Interrupt) time.Duration {
+	expires, err := time.Parse(time.RFC3339, i.ExpiresAt)
+	if err != nil { // there is none
+		return 0
+	}
+	return max(time.Until(expires), minAnswerTime)
+}
+
+// askedQuestion returns the interrupt that a question of a remote agent refers to.
+func (a *Activities) askedQuestion(ctx context.Context, q *runs.Question) (stream.RemoteInterrupt, error) {
+	run, err := a.Log.RemoteRun(ctx, q.Seq)
+	if err != nil {
+		return stream.RemoteInterrupt{}, err
+	}
+	if q.Number < 1 || q.Number > len(run.Asked) {
+		return stream.RemoteInterrupt{}, fmt.Errorf("activities: record %d has no interrupt %d", q.Seq, q.Number)
+	}
+	return run.Asked[q.Number-1], nil
+}
+
+// remoteInterrupt returns the AG-UI interrupt of a remote agent's question. The remote's metadata is
+// kept, except for members that Perdure sets.
+func (a *Activities) remoteInterrupt(ctx context.Context, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
+	asked, err := a.askedQuestion(ctx, c.Question)
+	if err != nil {
+		return agui.Interrupt{}, err
+	}
+	source := s.Source(c)
+	encodedSource, err := json.Marshal(stream.QuestionSource{
+		Agent: source.Agent, Revision: source.Revision, Number: c.Question.Number, OpenedAt: c.Since(s.OpenedAt), CallID: c.ID, RemoteID: asked.Interrupt.ID,
+	})
+	if err != nil {
+		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
+	}
+	i := asked.Interrupt
+	metadata := agui.Metadata{}
+	for name, value := range i.Metadata {
+		if !strings.HasPrefix(name, ownMetadata) {
+			metadata[name] = value
+		}
+	}
+	metadata[stream.MetadataQuestion] = encodedSource
+	return agui.Interrupt{Reason: i.Reason, Message: i.Message, ResponseSchema: i.ResponseSchema, ToolCallID: asked.ToolCallID, Metadata: metadata}, nil
+}
+
+// ownMetadata begins the members of metadata that Perdure sets. A Perdure behind this one sets them,
+// too.
+const ownMetadata = "perdure."
+
+// addRemoteQuestion adds the question of a remote agent to what approvers are shown.
+func (ic *interruptContext) addRemoteQuestion(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
+	asked, err := ic.activities.askedQuestion(ctx, c.Question)
+	if err != nil {
+		return err
+	}
+	i := asked.Interrupt
+	a.Reason, a.Message, a.ResponseSchema = i.Reason, cmp.Or(i.Message, "The agent asks."), i.ResponseSchema
+	if asked.ToolCallID != "" {
+		a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(runs.Interrupt{Call: runs.Call{ID: asked.ToolCallID}})
+	}
+	return ic.addAsker(a)
+}
+
+// recordRemoteAnswer writes the decision about a question of a remote agent to the log, where the
+// agent's next run finds it.
+func recordRemoteAnswer(ctx context.Context, in runs.ToolCall, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
+	answer := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: opened}
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		return answer, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	ctx, cancel := contextAfter(ctx)
+	defer cancel()
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: encoded, Decided: decisionRecord(in, "", "")})
+	return answer, err
+}
+
+// resumed returns the request with the decisions about the interrupts with which the agent's run
+// before has ended. An interrupt without a decision counts as cancelled: nobody is going to answer.
+func (a *Activities) resumed(ctx context.Context, t turn, request agui.RunAgentInput) (agui.RunAgentInput, error) {
+	seq := t.conversation.Asking[request.ThreadID]
+	if seq == 0 {
+		return request, nil
+	}
+	run, err := a.Log.RemoteRun(ctx, seq)
+	if err != nil {
+		return request, err
+	}
+	var asked []remote.Interrupt
+	var decisions []agui.ResumeEntry
+	for _, i := range run.Asked {
+		asked = append(asked, remote.Interrupt{Interrupt: i.Interrupt, Event: i.Event})
+		d, err := a.resumeEntry(ctx, i, t.conversation)
+		if err != nil {
+			return request, err
+		}
+		decisions = append(decisions, d)
+	}
+	resumed, err := remote.Resume(request, asked, decisions)
+	if err != nil {
+		return request, t.remoteFailure(&remote.Error{Kind: remote.KindInvalid, Message: err.Error(), Err: err})
+	}
+	return resumed, nil
+}
+
+// resumeEntry returns the decision about an interrupt, as the remote receives it.
+func (a *Activities) resumeEntry(ctx context.Context, asked stream.RemoteInterrupt, conversation *snapshot.Snapshot) (agui.ResumeEntry, error) {
+	entry := agui.ResumeEntry{InterruptID: asked.Interrupt.ID, Status: agui.ResumeCancelled}
+	at := slices.IndexFunc(conversation.Decided, func(d stream.Decided) bool { return d.CallID == asked.CallID })
+	if at < 0 {
+		return entry, nil
+	}
+	d := conversation.Decided[at]
+	reply, err := a.replyContent(ctx, stream.Reply{Kind: d.Kind, Proposal: d.Proposal})
+	if err != nil {
+		return entry, err
+	}
+	switch reply.Status {
+	case tools.Answered:
+		entry.Status, entry.Payload = agui.ResumeResolved, reply.Content
+	case tools.Declined:
+		if payload := refusal(asked.Interrupt.ResponseSchema, reply.Words); payload != nil {
+			entry.Status, entry.Payload = agui.ResumeResolved, payload
+		}
+	}
+	return entry, nil
+}
+
+// refusal returns the answer that declines, if the schema of the answer has the member approved, as
+// those of approvals do; nil = it has none.
+func refusal(schema json.RawMessage, reason string) json.RawMessage {
+	var object struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &object) != nil || object.Properties["approved"] == nil {
+		return nil
+	}
+	answer := map[string]any{"approved": false}
+	if object.Properties["reason"] != nil && reason != "" {
+		answer["reason"] = reason
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil { // a string and a boolean can always be encoded
+		return nil
+	}
+	return raw
+}
