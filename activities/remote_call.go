@@ -60,7 +60,11 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 	if err != nil {
 		return nil, err
 	}
-	relayed := relay.New(t.attempt, t.in.Agent, runOf(t.in.Run), &input.request, input.ids)
+	request := relay.Request{Agent: t.in.Agent, Run: runOf(t.in.Run), Input: &input.request, IDs: input.ids}
+	if t.in.Child == nil && !t.in.IsHidden() {
+		request.Before = t.conversation.Messages()
+	}
+	relayed := relay.New(t.attempt, request)
 	if earlier.events != nil {
 		if err := relayed.Repeat(ctx, earlier.Progress, earlier.events); err != nil {
 			return relayed, err
@@ -72,6 +76,9 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 		LastEventID: earlier.LastEventID, Redact: redactor.Text,
 	})
 	a.endSpan(span, relayed, err)
+	if err == nil {
+		err = relayed.AddAnswers(ctx, input.answers)
+	}
 	return relayed, err
 }
 
@@ -168,16 +175,15 @@ func (a *Activities) progressOf(ctx context.Context, place stream.Place, attempt
 func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Relay, answer runs.ModelAnswer) (runs.ModelAnswer, error) {
 	result := &stream.Result{Scope: scopeOf(t.in.PipelineStep), Visibility: visibilityOf(t.in.Step, t.in.PipelineStep)}
 	var events []agui.Event
+	var err error
 	if relayed != nil {
 		events = relayed.Close()
 		result.Messages = relayed.Messages()
 		a.describeRun(relayed, &answer)
-		result.Remote = &stream.RemoteRun{Thread: remoteThread(t)}
-		if answer.Outcome == runs.OutcomeSuccess {
-			result.Remote.Asked = noteInterrupts(t, relayed, &answer)
+		if result.Remote, err = a.noteRun(ctx, t, relayed, result.Messages, &answer); err != nil {
+			return answer, err
 		}
 	}
-	var err error
 	if result.Answer, err = json.Marshal(answer); err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}

@@ -26,7 +26,7 @@ import (
 //	                                                                  │ decision
 //	next run of the agent ◄── resume ◄── record of each decision ◄────┘
 //
-// The snapshot knows which interrupts the agent's next run has to answer (snapshot.Asking), and the
+// The snapshot knows which interrupts the agent's next run has to answer (snapshot.Interruptions.Remotes), and the
 // decisions about them. So no workflow carries them.
 
 // noteInterrupts adds the interrupts of a run to its answer, and returns them for the done record.
@@ -35,6 +35,7 @@ func noteInterrupts(t turn, relayed *relay.Relay, answer *runs.ModelAnswer) (ask
 		q := runs.AskedQuestion{CallID: remote.NewID(t.in.Agent, t.in.Run.ID, t.in.ID+"/"+interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
 		answer.Questions = append(answer.Questions, q)
 		kept := stream.RemoteInterrupt{CallID: q.CallID, Interrupt: interrupt.Interrupt, Event: interrupt.Event}
+		kept.Interrupt.Message = interrupt.Question()
 		if id := interrupt.Interrupt.ToolCallID; id != "" {
 			kept.ToolCallID = relayed.OwnID(id)
 		}
@@ -105,7 +106,7 @@ func (ic *interruptContext) addRemoteQuestion(ctx context.Context, c runs.Interr
 	}
 	i := asked.Interrupt
 	a.Reason, a.Message, a.ResponseSchema = i.Reason, cmp.Or(i.Message, "The agent asks."), i.ResponseSchema
-	if asked.ToolCallID != "" {
+	if _, isShown := ic.thread.FindCall(asked.ToolCallID); isShown {
 		a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(runs.Interrupt{Call: runs.Call{ID: asked.ToolCallID}})
 	}
 	return ic.addAsker(a)
@@ -125,32 +126,43 @@ func recordRemoteAnswer(ctx context.Context, in runs.ToolCall, attempt *stream.A
 	return answer, err
 }
 
-// resumed returns the request with the decisions about the interrupts with which the agent's run
-// before has ended. An interrupt without a decision counts as cancelled: nobody is going to answer.
-func (a *Activities) resumed(ctx context.Context, t turn, request agui.RunAgentInput) (agui.RunAgentInput, error) {
-	seq := t.conversation.Asking[request.ThreadID]
-	if seq == 0 {
-		return request, nil
-	}
-	run, err := a.Log.RemoteRun(ctx, seq)
-	if err != nil {
-		return request, err
+// addDecisions adds the decisions about the interrupts with which the agent's last run has ended. An
+// interrupt without a decision counts as cancelled: nobody is going to answer.
+func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput, last *stream.RemoteRun) error {
+	if len(last.Asked) == 0 {
+		return nil
 	}
 	var asked []remote.Interrupt
 	var decisions []agui.ResumeEntry
-	for _, i := range run.Asked {
+	for _, i := range last.Asked {
 		asked = append(asked, remote.Interrupt{Interrupt: i.Interrupt, Event: i.Event})
 		d, err := a.resumeEntry(ctx, i, t.conversation)
 		if err != nil {
-			return request, err
+			return err
 		}
 		decisions = append(decisions, d)
+		if i.ToolCallID != "" && i.Interrupt.Reason == reasonToolCall {
+			in.answers = append(in.answers, relay.Answer{CallID: i.ToolCallID, Content: answerText(d)})
+		}
 	}
-	resumed, err := remote.Resume(request, asked, decisions)
+	resumed, err := remote.Resume(in.request, asked, decisions)
 	if err != nil {
-		return request, t.remoteFailure(&remote.Error{Kind: remote.KindInvalid, Message: err.Error(), Err: err})
+		return t.remoteFailure(&remote.Error{Kind: remote.KindInvalid, Message: err.Error(), Err: err})
 	}
-	return resumed, nil
+	in.request = resumed
+	return nil
+}
+
+// reasonToolCall is the reason of interrupts about a tool call. The decision is the result of the call:
+// the clients of CopilotKit's agents add a tool message with it.
+const reasonToolCall = "tool_call"
+
+// answerText returns a decision as the text of such a tool message.
+func answerText(d agui.ResumeEntry) string {
+	if d.Status == agui.ResumeResolved && len(d.Payload) > 0 {
+		return string(d.Payload)
+	}
+	return `{"status":"` + string(d.Status) + `"}`
 }
 
 // resumeEntry returns the decision about an interrupt, as the remote receives it.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
@@ -39,10 +40,40 @@ func endOf(item agui.OpenItem) agui.Event {
 	return nil
 }
 
+// Answer is a decision of people that is the result of a call of an earlier run.
+type Answer struct {
+	CallID  string // the thread's ID
+	Content string
+}
+
+// AddAnswers adds a result for each call to which the remote has none. Call it when the run has finished.
+func (r *Relay) AddAnswers(ctx context.Context, answers []Answer) error {
+	for _, a := range answers {
+		if r.hasResult(a.CallID) {
+			continue
+		}
+		result := &agui.ToolCallResult{MessageID: r.request.Run.Identify("res", a.CallID), ToolCallID: a.CallID, Content: agui.TextContent(a.Content)}
+		r.answers = append(r.answers, result.MessageID)
+		if err := r.emit(ctx, result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Messages returns the messages of the run, as the done record has them: the content of an activity is in
-// its events.
+// its events, and answers are next to their calls, before all others.
 func (r *Relay) Messages() []agui.Message {
 	messages := r.reducer.Messages()
+	slices.SortStableFunc(messages, func(a, b agui.Message) int {
+		isAnswer := func(m agui.Message) int {
+			if slices.Contains(r.answers, m.ID) {
+				return 0
+			}
+			return 1
+		}
+		return isAnswer(a) - isAnswer(b)
+	})
 	for i, m := range messages {
 		if m.Role == agui.RoleActivity {
 			messages[i] = agui.Message{ID: m.ID, Role: agui.RoleActivity, Content: agui.ObjectContent([]byte("{}"))}
@@ -71,7 +102,7 @@ func (r *Relay) ClientCalls() (messageID string, calls []runs.Call) {
 
 // waitsForClient reports whether a call is one of the client's, and has no result.
 func (r *Relay) waitsForClient(messages []agui.Message, call agui.ToolCall) bool {
-	isOffered := slices.ContainsFunc(r.tools, func(t agui.Tool) bool { return t.Name == call.Name })
+	isOffered := slices.ContainsFunc(r.request.Input.Tools, func(t agui.Tool) bool { return t.Name == call.Name })
 	hasResult := slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == call.ID })
 	isAsked := slices.ContainsFunc(r.Interrupts(), func(i remote.Interrupt) bool {
 		return i.Interrupt.ToolCallID != "" && r.OwnID(i.Interrupt.ToolCallID) == call.ID
@@ -87,4 +118,13 @@ func (r *Relay) AnswerID() string {
 		}
 	}
 	return ""
+}
+
+// LastSnapshot returns the messages of the thread as the remote knows them at the end of the run, with its
+// IDs: what a client of the remote would send with the next run. nil = the remote has not said it.
+func (r *Relay) LastSnapshot() []agui.Message {
+	if r.end == nil {
+		return nil
+	}
+	return r.last
 }

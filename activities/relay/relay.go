@@ -9,9 +9,9 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agui"
@@ -24,24 +24,27 @@ import (
 const RunKind = "remote"
 
 // Relay writes the events of one attempt of a remote run. A Relay is used by one goroutine. The caller
-// owns the attempt, calls Add for each event, and Finish once.
+// owns the attempt, calls Add for each event, and writes the done record with the results of Close and
+// Messages.
 type Relay struct {
 	attempt *stream.Attempt
-	agent   string
-	run     stream.Run
-	runID   string // the remote's ID of the run
-	// known has the IDs of the thread by those that the remote knows, for items of earlier runs.
-	known map[string]string
-	tools []agui.Tool // that the remote may call
+	request Request
 
-	verifier agui.Verifier // of what was written, to find what is open
-	reducer  *agui.Reducer
-	started  []string // tool calls of this run, in order
-	isReplay bool     // the events are of an earlier run
+	identity
+	earlier  []agui.Message // that the remote received, with the thread's IDs
+	verifier agui.Verifier  // of what was written, to find what is open
+	reducer  *agui.Reducer  // of the run's own messages
+	started  []string       // tool calls of this run, in order
+	emitted  int            // events that the attempt has taken
+	unsent   []agui.Event   // that the attempt refused, because the run is cancelled
+	answers  []string       // IDs of the messages of AddAnswers
+
+	isReplay bool // the events are of an earlier run
 	asking   []agui.Event
 	end      *agui.RunFinished // nil = the run has not finished
-	emitted  int               // events that the attempt has taken
-	unsent   []agui.Event      // that the attempt refused, because the run is cancelled
+	// last are the messages of the last MESSAGES_SNAPSHOT, with the remote's IDs; nil = none came, or
+	// messages have begun since.
+	last []agui.Message
 }
 
 // RunError is a RUN_ERROR of the remote.
@@ -50,14 +53,11 @@ type RunError struct{ Code, Message string }
 // Error implements error.
 func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has failed: %s", e.Code) }
 
-// New returns a relay of a run with the input in, whose messages have the remote's IDs. ids are the
-// thread's IDs of what in contains.
-func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
-	r := &Relay{
-		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(agent, ids), tools: in.Tools,
-		reducer: agui.NewReducer(nil, nil),
-	}
-	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})
+// New returns a relay of a run.
+func New(attempt *stream.Attempt, request Request) *Relay {
+	r := &Relay{attempt: attempt, request: request, identity: newIdentity(request), reducer: agui.NewReducer(nil, nil)}
+	r.earlier = agui.RenameMessageIDs(request.Input.Messages, func(id string) string { return cmp.Or(r.known[id], id) })
+	_ = r.verifier.Check(&agui.RunStarted{ThreadID: request.Run.Thread.ID, RunID: request.Run.ID})
 	return r
 }
 
@@ -66,7 +66,7 @@ func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgen
 func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	switch e := received.(type) {
 	case *agui.RunStarted:
-		r.isReplay = e.RunID != r.runID && strings.HasPrefix(e.RunID, RunKind+"_")
+		r.isReplay = e.RunID != r.request.Input.RunID && strings.HasPrefix(e.RunID, RunKind+"_")
 		r.asking = []agui.Event{e}
 		return nil
 	case *agui.RunFinished:
@@ -79,80 +79,30 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 			return nil
 		}
 		return &RunError{Code: e.Code, Message: e.Message}
-	case *agui.Custom:
-		if !r.isReplay && remote.IsInterrupt(e) { // clients that know such events answer them in their own form
-			r.asking = append(r.asking, &agui.Custom{Name: e.Name, Value: e.Value, BaseEvent: e.BaseEvent})
-		}
-	case *agui.StepStarted:
-		e.StepName = r.agent + "/" + e.StepName // names of open steps are unique in a run
-	case *agui.StepFinished:
-		e.StepName = r.agent + "/" + e.StepName
 	}
 	if r.isReplay {
 		return nil
 	}
+	switch e := received.(type) {
+	case *agui.Custom:
+		if remote.IsInterrupt(e) { // clients that know such events answer them in their own form
+			r.asking = append(r.asking, &agui.Custom{Name: e.Name, Value: e.Value, BaseEvent: e.BaseEvent})
+		}
+	case *agui.StepStarted:
+		e.StepName = r.request.Agent + "/" + e.StepName // names of open steps are unique in a run
+	case *agui.StepFinished:
+		e.StepName = r.request.Agent + "/" + e.StepName
+	case *agui.MessagesSnapshot:
+		return r.addSnapshot(ctx, e.Messages)
+	}
+	if r.isRepetition(received) {
+		return nil
+	}
+	if r.begin(received) {
+		r.last = nil
+	}
 	agui.RenameIDs(received, r.OwnID)
-	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
-		return r.emit(ctx, r.missing(snapshot)...)
-	}
 	return r.emit(ctx, received)
-}
-
-// OwnID returns the thread's ID of an item that the remote names.
-func (r *Relay) OwnID(id string) string {
-	if known, ok := r.known[id]; ok {
-		return known
-	}
-	return remote.NewID(r.agent, r.run.ID, id)
-}
-
-// missing returns the events with which clients learn the messages of a snapshot that they do not have
-// from this run. Messages of others stay as they are: only those that this run has begun, or that
-// nobody has, are the remote's.
-func (r *Relay) missing(snapshot *agui.MessagesSnapshot) (events []agui.Event) {
-	have := r.reducer.Messages()
-	for _, m := range snapshot.Messages {
-		isKnown := slices.ContainsFunc(have, func(h agui.Message) bool { return h.ID == m.ID }) || r.isEarlier(m.ID)
-		if isKnown || m.Role == agui.RoleUser || m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper {
-			continue
-		}
-		events = append(events, show(m)...)
-	}
-	return events
-}
-
-// isEarlier reports whether the thread had an item before the run.
-func (r *Relay) isEarlier(own string) bool {
-	for _, id := range r.known {
-		if id == own {
-			return true
-		}
-	}
-	return false
-}
-
-// show returns the events of a whole message.
-func show(m agui.Message) (events []agui.Event) {
-	switch m.Role {
-	case agui.RoleAssistant:
-		if text := m.Content.Text(); text != "" {
-			events = append(events, &agui.TextMessageStart{MessageID: m.ID, Role: agui.RoleAssistant, Name: m.Name, SubagentRunID: m.SubagentRunID},
-				&agui.TextMessageContent{MessageID: m.ID, Delta: text, SubagentRunID: m.SubagentRunID}, &agui.TextMessageEnd{MessageID: m.ID, SubagentRunID: m.SubagentRunID})
-		}
-		for _, c := range m.ToolCalls {
-			events = append(events, &agui.ToolCallStart{ToolCallID: c.ID, ToolCallName: c.Name, ParentMessageID: m.ID, SubagentRunID: m.SubagentRunID})
-			if c.Arguments != "" {
-				events = append(events, &agui.ToolCallArgs{ToolCallID: c.ID, Delta: c.Arguments, SubagentRunID: m.SubagentRunID})
-			}
-			events = append(events, &agui.ToolCallEnd{ToolCallID: c.ID, SubagentRunID: m.SubagentRunID})
-		}
-	case agui.RoleTool:
-		events = append(events, &agui.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, SubagentRunID: m.SubagentRunID})
-	case agui.RoleReasoning:
-		events = append(events, &agui.ReasoningStart{MessageID: m.ID}, &agui.ReasoningMessageStart{MessageID: m.ID},
-			&agui.ReasoningMessageContent{MessageID: m.ID, Delta: m.Content.Text()}, &agui.ReasoningMessageEnd{MessageID: m.ID}, &agui.ReasoningEnd{MessageID: m.ID})
-	}
-	return events
 }
 
 // emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before
@@ -160,10 +110,14 @@ func show(m agui.Message) (events []agui.Event) {
 func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 	for _, e := range events {
 		_ = r.verifier.Check(e) // the client has checked the order
-		_ = r.reducer.Apply(e)  // a change that does not apply has no effect on clients either
-		if start, ok := e.(*agui.ToolCallStart); ok {
-			r.started = append(r.started, start.ToolCallID)
+		switch e := e.(type) {
+		case *agui.ToolCallStart:
+			r.started = append(r.started, e.ToolCallID)
+		case *agui.MessagesSnapshot:
+			_ = r.reducer.Apply(&agui.MessagesSnapshot{Messages: r.withoutBefore(e.Messages)})
+			continue
 		}
+		_ = r.reducer.Apply(e) // a change that does not apply has no effect on clients either
 	}
 	if len(events) == 0 {
 		return nil

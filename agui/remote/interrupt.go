@@ -98,6 +98,9 @@ func customInterrupt(e *agui.Custom, n int) Interrupt {
 // takesTable reports whether the remote takes the answer in a table by IDs: LangGraph does so for
 // interrupts that have an ID there.
 func (i Interrupt) takesTable() bool {
+	if i.Event == nil {
+		return i.Interrupt.Metadata["langgraph"] != nil
+	}
 	return i.Interrupt.Reason == langGraph && !strings.HasPrefix(i.Interrupt.ID, numbered)
 }
 

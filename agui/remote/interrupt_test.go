@@ -40,6 +40,29 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
+// langGraphs returns an interrupt of an outcome of LangGraph's adapter.
+func langGraphs(id string) Interrupt {
+	return Interrupt{Interrupt: agui.Interrupt{ID: id, Reason: "own", Metadata: agui.Metadata{"langgraph": json.RawMessage(`{"raw":"Go on?"}`)}}}
+}
+
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	mastra := Interrupt{Interrupt: agui.Interrupt{Metadata: agui.Metadata{"mastra": json.RawMessage(`{"suspendPayload":{"question":"Book it?"}}`)}}}
+	for want, i := range map[string]Interrupt{
+		"Go on?":        langGraphs("a"),
+		"Book it?":      mastra,
+		"Pay?":          {Interrupt: agui.Interrupt{Message: "Pay?"}},
+		`{"amount":5}`:  Interrupts([]agui.Event{custom(`"{\"amount\":5}"`, "")})[0],
+		"Which room?":   Interrupts([]agui.Event{custom(`{"suspendPayload":"Which room?","runId":"r","toolCallId":"c"}`, "")})[0],
+		"":              {},
+		"Your name, ok": Interrupts([]agui.Event{custom(`{"__copilotkit_interrupt_value__":{"prompt":"Your name, ok"}}`, "")})[0],
+	} {
+		if got := i.Question(); got != want {
+			t.Errorf("question of %+v = %q, want %q", i, got, want)
+		}
+	}
+}
+
 func TestResume(t *testing.T) {
 	t.Parallel()
 	ofOutcome := Interrupt{Interrupt: agui.Interrupt{ID: "a"}}
@@ -60,7 +83,9 @@ func TestResume(t *testing.T) {
 		"event":                 {[]Interrupt{first}, []agui.ResumeEntry{yes("a")}, `{"command":{"resume":true,"interruptEvent":"x"},"locale":"de"}`, 0},
 		"events":                {[]Interrupt{first, second}, []agui.ResumeEntry{yes("a"), yes("b")}, `{"command":{"resume":{"a":true,"b":true}},"locale":"de"}`, 0},
 		"abandoned":             {[]Interrupt{first}, []agui.ResumeEntry{no}, `{"locale":"de"}`, 1},
-		"abandoned and decided": {[]Interrupt{first, second}, []agui.ResumeEntry{no, yes("b")}, `{"command":{"resume":true,"interruptEvent":"y"},"locale":"de"}`, 0},
+		"abandoned and decided": {[]Interrupt{first, second}, []agui.ResumeEntry{no, yes("b")}, `{"command":{"resume":{"a":{"__agui_cancelled__":true,"interrupt_id":"a"},"b":true}},"locale":"de"}`, 0},
+		"outcome of LangGraph":  {[]Interrupt{langGraphs("a"), langGraphs("b")}, []agui.ResumeEntry{yes("a"), yes("b")}, `{"command":{"resume":{"a":true,"b":true}},"locale":"de"}`, 0},
+		"one of LangGraph":      {[]Interrupt{langGraphs("a")}, []agui.ResumeEntry{yes("a")}, `{"locale":"de"}`, 1},
 	} {
 		got, err := Resume(agui.RunAgentInput{ForwardedProps: json.RawMessage(`{"locale":"de"}`)}, c.asked, c.decisions)
 		if err != nil || string(got.ForwardedProps) != c.props || len(got.Resume) != c.entries {
@@ -79,24 +104,5 @@ func TestResume(t *testing.T) {
 		if _, err := Resume(agui.RunAgentInput{}, c.asked, c.decisions); !errors.As(err, &refused) {
 			t.Errorf("%s: %v, want a ResumeError", name, err)
 		}
-	}
-}
-
-func TestUnansweredCalls(t *testing.T) {
-	t.Parallel()
-	call := func(id, tool string) []agui.Event {
-		return []agui.Event{&agui.ToolCallStart{ToolCallID: id, ToolCallName: tool}, &agui.ToolCallArgs{ToolCallID: id, Delta: "{}"}, &agui.ToolCallEnd{ToolCallID: id}}
-	}
-	events := []agui.Event{&agui.RunStarted{ThreadID: "t", RunID: "r"}}
-	for _, id := range []string{"open", "answered", "asked"} {
-		events = append(events, call(id, "show")...)
-	}
-	events = append(events, call("own", "search")...)
-	events = append(events,
-		&agui.ToolCallResult{MessageID: "m", ToolCallID: "answered", Content: agui.TextContent("x")},
-		&agui.RunFinished{Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "i", ToolCallID: "asked"}}}})
-	got := UnansweredCalls(events, []agui.Tool{{Name: "show"}})
-	if len(got) != 1 || got[0].ID != "open" || got[0].Arguments != "{}" {
-		t.Errorf("got %+v, want the open call", got)
 	}
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -26,18 +27,21 @@ func (e *ResumeError) Error() string {
 //
 //   - entries of resume, for interrupts of an outcome;
 //   - forwardedProps.command, for interrupts of custom events: {resume, interruptEvent} for one, and
-//     {resume: {id: payload, …}} for several of LangGraph.
+//     {resume: {id: payload, …}} for several of LangGraph. Several interrupts of LangGraph in an
+//     outcome take that form, too: its adapter gives all of them the same value otherwise.
 //
-// The command has no form for an abandoned interrupt. If all are abandoned, they become entries of
-// resume, which present versions of LangGraph and Mastra accept; older ones ask again. Otherwise
-// they are left out, because a remote that reads resume ignores the command. The error is a *ResumeError: a decision is missing or for another
-// interrupt, forwardedProps is no object, or several custom events have no IDs that the remote knows.
+// The command has no form for an abandoned interrupt, except in LangGraph's table. If all are abandoned,
+// they become entries of resume, which present versions of LangGraph and Mastra accept; older ones ask
+// again. Otherwise they are left out, because a remote that reads resume ignores the command. The error
+// is a *ResumeError: a decision is missing or for another interrupt, forwardedProps is no object, or
+// several custom events have no IDs that the remote knows.
 func Resume(in agui.RunAgentInput, asked []Interrupt, decisions []agui.ResumeEntry) (agui.RunAgentInput, error) {
 	decided := make(map[string]agui.ResumeEntry, len(decisions))
 	for _, d := range decisions {
 		decided[d.InterruptID] = d
 	}
 	in.Resume = nil
+	isTable := len(asked) > 1 && !slices.ContainsFunc(asked, func(i Interrupt) bool { return !i.takesTable() })
 	var commanded []Interrupt
 	var abandoned []agui.ResumeEntry // of custom events
 	for _, i := range asked {
@@ -47,9 +51,9 @@ func Resume(in agui.RunAgentInput, asked []Interrupt, decisions []agui.ResumeEnt
 		}
 		delete(decided, i.Interrupt.ID)
 		switch {
-		case i.Event == nil:
+		case i.Event == nil && !isTable:
 			in.Resume = append(in.Resume, d)
-		case d.Status == agui.ResumeResolved:
+		case isTable, d.Status == agui.ResumeResolved:
 			commanded = append(commanded, i)
 		default:
 			abandoned = append(abandoned, d)
@@ -66,6 +70,9 @@ func Resume(in agui.RunAgentInput, asked []Interrupt, decisions []agui.ResumeEnt
 	for _, d := range decisions {
 		// An answer without a payload needs a value: an empty one has no meaning of its own.
 		payloads[d.InterruptID] = orEmpty(d.Payload)
+		if d.Status != agui.ResumeResolved {
+			payloads[d.InterruptID] = cancelledValue(d.InterruptID)
+		}
 	}
 	command, err := commandFor(commanded, payloads)
 	if err != nil {
@@ -73,6 +80,15 @@ func Resume(in agui.RunAgentInput, asked []Interrupt, decisions []agui.ResumeEnt
 	}
 	in.ForwardedProps, err = withCommand(in.ForwardedProps, command)
 	return in, err
+}
+
+// cancelledValue returns the value with which LangGraph's adapter answers an abandoned interrupt.
+func cancelledValue(id string) json.RawMessage {
+	raw, err := json.Marshal(map[string]any{"__agui_cancelled__": true, "interrupt_id": id})
+	if err != nil { // a boolean and a string can always be encoded
+		return json.RawMessage("{}")
+	}
+	return raw
 }
 
 // orEmpty returns a payload, or an empty object.

@@ -281,7 +281,7 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 		f.addHandoff(*res.Handoff)
 	}
 	if res.Remote != nil {
-		f.noteAsking(rec.Seq, res.Remote)
+		f.noteRemoteRun(rec.Seq, res.Remote)
 	}
 	if res.Summary != nil {
 		f.addSummary(rec.Seq, *res.Summary)

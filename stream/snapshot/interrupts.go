@@ -74,17 +74,17 @@ func (f *folder) dropEndedSubagents(ctx context.Context, rec *stream.Record) err
 	return nil
 }
 
-// noteAsking notes whether a remote agent's run has ended with interrupts, which its next run answers.
-func (f *folder) noteAsking(seq uint64, run *stream.RemoteRun) {
-	asking := maps.Clone(f.snap.Asking)
-	delete(asking, run.Thread)
-	if len(run.Asked) > 0 {
-		if asking == nil {
-			asking = map[string]uint64{}
+// noteRemoteRun notes the last run of a remote agent in a thread of its own.
+func (f *folder) noteRemoteRun(seq uint64, run *stream.RemoteRun) {
+	remotes := maps.Clone(f.snap.Remotes)
+	delete(remotes, run.Thread)
+	if run.IsNeeded() {
+		if remotes == nil {
+			remotes = map[string]uint64{}
 		}
-		asking[run.Thread] = seq
+		remotes[run.Thread] = seq
 	}
-	f.snap.Asking = asking
+	f.snap.Remotes = remotes
 }
 
 // addAnswered keeps an interrupt that is resolved, for clients that answer it late.
