@@ -119,7 +119,11 @@ func interruptID(run stream.Run, name string) string { return run.Identify("int"
 // step, or of an exceeded limit. The three differ in their message and in the schema of the
 // decision.
 func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
-	message, schema := fmt.Sprintf("May %s be called?", c.Tool), approvalSchema
+	tool, err := a.toolOf(ctx, t, c)
+	if err != nil {
+		return agui.Interrupt{}, err
+	}
+	message, schema := fmt.Sprintf("May %s be called?", tool), approvalSchema
 	if s.Exceeded != nil {
 		message, schema = a.limitMessage(*s.Exceeded), limitSchema(a.limitArguments(*s.Exceeded))
 	} else if record := s.Source(c).QuestionRecord; record > 0 && c.Tool == pipeline.ApproveTool {
@@ -132,6 +136,20 @@ func (a *Activities) approvalInterrupt(ctx context.Context, t stream.Thread, s *
 	}
 	metadata, err := interruptMetadata(s, c)
 	return agui.Interrupt{Reason: "tool_call", Message: message, ResponseSchema: json.RawMessage(schema), Metadata: metadata}, err
+}
+
+// toolOf returns the name of the tool of a call. That of a client's tool is content, which only the log
+// has.
+func (a *Activities) toolOf(ctx context.Context, t stream.Thread, c runs.Interrupt) (string, error) {
+	if !c.ForClient {
+		return c.Tool, nil
+	}
+	snap, err := a.Snapshots.Latest(ctx, t, 0)
+	if err != nil {
+		return "", err
+	}
+	call, _ := snap.FindCall(c.ID)
+	return call.Name, nil
 }
 
 // interruptMetadata returns the metadata of an interrupt: the rule, by which the API finds out who

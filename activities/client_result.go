@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"go.temporal.io/sdk/temporal"
@@ -65,4 +66,19 @@ func (a *Activities) storeResult(ctx context.Context, run stream.Run, result run
 	content.Channel = "signal"
 	proposal, err := a.Log.ProposeResult(ctx, run, digest, content)
 	return runs.Decision{CallID: result.CallID, Kind: runs.DecisionToolResult, Digest: proposal.Digest, Proposal: proposal.Seq}, err
+}
+
+// leaveToClient records the approval of a call that the client makes. The call then waits for its result.
+func leaveToClient(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
+	answer := runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: opened, ForClient: true}
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		return answer, fmt.Errorf("activities: encode answer: %w", err)
+	}
+	ctx, cancel := contextAfter(ctx)
+	defer cancel()
+	answer.Seq, err = attempt.Finish(ctx, &stream.Result{
+		Answer: encoded, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call),
+	})
+	return answer, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/activities/relay"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
@@ -179,7 +180,9 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 	if relayed != nil {
 		events = relayed.Close()
 		result.Messages = relayed.Messages()
-		a.describeRun(relayed, &answer)
+		if err = a.describeRun(ctx, t, relayed, &answer); err != nil {
+			return answer, err
+		}
 		if result.Remote, err = a.noteRun(ctx, t, relayed, result.Messages, &answer); err != nil {
 			return answer, err
 		}
@@ -193,11 +196,18 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 
 // describeRun adds to the answer what a run has left: its last message, the calls of the client's
 // tools, and the usage that the remote has reported.
-func (a *Activities) describeRun(relayed *relay.Relay, answer *runs.ModelAnswer) {
+func (a *Activities) describeRun(ctx context.Context, t turn, relayed *relay.Relay, answer *runs.ModelAnswer) error {
 	answer.MessageID = relayed.AnswerID()
 	if answer.Outcome == runs.OutcomeSuccess {
 		if messageID, calls := relayed.ClientCalls(); len(calls) > 0 {
-			answer.MessageID, answer.Calls, answer.InterruptCount = messageID, calls, len(calls)
+			answer.MessageID, answer.InterruptCount = messageID, len(calls)
+			gate, err := a.approvalGate(ctx, t.definition, t.in.Step, t.conversation)
+			if err != nil {
+				return err
+			}
+			for _, call := range calls {
+				answer.Calls = append(answer.Calls, clientCall(call, gate))
+			}
 		}
 	}
 	for i, u := range relayed.Usage() {
@@ -209,6 +219,20 @@ func (a *Activities) describeRun(relayed *relay.Relay, answer *runs.ModelAnswer)
 		}
 	}
 	answer.OtherUsage = runs.Sum(answer.OtherUsage) // a remote may report any number of models
+	return nil
+}
+
+// clientCall returns a call of a client's tool as the workflow knows it. gate decides whether approvers
+// decide about it first; nil = about none.
+func clientCall(call agui.ToolCall, gate narration.Gate) runs.Call {
+	c := runs.Call{ID: call.ID, Client: true}
+	if gate == nil {
+		return c
+	}
+	if c.Approval = gate(call.Name, call.Arguments); c.Approval != nil {
+		c.Client, c.ForClient = false, true
+	}
+	return c
 }
 
 // endSpan ends the span of a run, with the usage that the remote has reported.

@@ -75,6 +75,9 @@ func (a *Activities) callTool(ctx context.Context, in runs.ToolCall) (runs.ToolA
 			result = tools.Failed(outcomeUnknown)
 		}
 	}
+	if in.ForClient && outcome == "" {
+		return leaveToClient(ctx, in, call, attempt, opened)
+	}
 	inquiry, err := a.readInquiry(ctx, in, call)
 	if err != nil {
 		return runs.ToolAnswer{}, err

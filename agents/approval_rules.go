@@ -33,6 +33,9 @@ func (d *Definition) approvalMistakes() []mistake {
 // unmatchedToolNames reports names of a rule that match none of the agent's tools: a rule with a
 // misspelled name would never apply.
 func (d *Definition) unmatchedToolNames(key string, a Approval) []mistake {
+	if d.Remote != nil { // the rules are about tools of the client, which come with each input
+		return nil
+	}
 	all := append(d.InlineTools(), d.ownTools()...)
 	names, _ := SplitTools(all)
 	names = append(names, Subagents(all)...)

@@ -243,7 +243,7 @@ func (c *nameCheck) tool(at, p string) {
 // stateTool checks a tool that the agent's state refers to. Those of inline agents count, because
 // they have the state of the pipeline.
 func (c *nameCheck) stateTool(at, tool string) {
-	if !isNonLocalTool(append(c.d.InlineTools(), c.d.ownTools()...), tool) {
+	if c.d.Remote == nil && !isNonLocalTool(append(c.d.InlineTools(), c.d.ownTools()...), tool) {
 		c.check(at, "tool", tool, c.known.Tools)
 	}
 }

@@ -16,7 +16,6 @@ func (d *Definition) remoteMistakes() []mistake {
 	}{
 		{"model", d.Model != ""}, {"steps", len(d.Steps) > 0}, {"workflow", d.Workflow != ""},
 		{"instructions", d.Instructions != ""}, {"reasoning", d.Reasoning != Reasoning{}}, {"tools", len(d.Tools) > 0},
-		{"approvals", len(d.Approvals) > 0},
 	} {
 		if other.given {
 			found = append(found, newMistake(other.key, "must not be combined with remote: the server of a remote agent decides about it; remove one of them"))

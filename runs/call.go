@@ -8,6 +8,9 @@ type Call struct {
 	Tool string `json:"tool,omitempty"`
 	// Client tells that the client executes the tool: the call is an interrupt.
 	Client bool `json:"client,omitempty"`
+	// ForClient tells that the client executes the tool once approvers have allowed the call: it is an
+	// interrupt with an Approval first, and one for the client afterwards.
+	ForClient bool `json:"forClient,omitempty"`
 	// ChangesState tells that the result of a client tool call changes the state: an activity
 	// writes the change, also if the result came with an input.
 	ChangesState bool `json:"changesState,omitempty"`

@@ -18,6 +18,8 @@ type ToolAnswer struct {
 	Subagents int     `json:"subagents,omitempty"`
 	// Question is set if the tool asks people: the call is an interrupt.
 	Question *AskedQuestion `json:"question,omitempty"`
+	// ForClient tells that the call is approved and waits for the client's result.
+	ForClient bool `json:"forClient,omitempty"`
 	// Suspended is the state of a child that ended with Interrupts, so that the run can end with
 	// them; nil = it has come to its end.
 	Suspended  *SuspendedChild `json:"suspended,omitempty"`

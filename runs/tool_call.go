@@ -30,6 +30,9 @@ type ToolCall struct {
 	// activity only records the decision.
 	IsRemote bool     `json:"remote,omitempty"`
 	OnExpiry OnExpiry `json:"onExpiry,omitempty"`
+	// ForClient tells that the client makes the call, which approvers have decided about: the activity
+	// records the decision, and the call then waits for the client.
+	ForClient bool `json:"forClient,omitempty"`
 	// HandOverTo is the agent to which the call hands the thread over; "" = it does not.
 	// HandOverRevision is the revision of that agent.
 	HandOverTo       string `json:"handOverTo,omitempty"`

@@ -43,7 +43,7 @@ type callResults struct {
 	cancelled      bool              // an activity found a cancel request in the log before the signal arrived
 	expired        bool              // the step's deadline passed while subagents waited for interrupts
 	suspended      []runs.ToolAnswer // of subagents that ended with their interrupts
-	questions      []runs.Interrupt  // of calls whose tool asked a question
+	questions      []runs.Interrupt  // of calls whose tool asked a question, or that wait for the client
 	cancelledCalls []cancelledCall   // decided, and cancelled before they took effect
 	notBegun       []cancelledCall   // not executed, because the run stops
 	err            error             // of all calls that failed; nil = none
@@ -78,6 +78,7 @@ type call struct {
 	votes            []runs.Vote
 	remember         string
 	answeredQuestion *runs.Question // the question that its tool asked, which is now answered; nil = none
+	forClient        bool           // the client makes the call if it is approved
 }
 
 // freeCalls returns the calls of an answer that are no interrupts, without the handoff. They
@@ -271,6 +272,7 @@ func (t *toolCalls) request(c call, lane int) runs.ToolCall {
 	if c.handoff != nil {
 		in.HandOverTo, in.HandOverRevision = c.handoff.Agent, c.handoff.Revision
 	}
+	in.ForClient = c.forClient
 	if c.answeredQuestion != nil {
 		in.QuestionRecord, in.IsRemote = c.answeredQuestion.Seq, c.answeredQuestion.Remote
 	}
@@ -364,6 +366,9 @@ func (t *toolCalls) onEnd(c call, lane int, future workflow.Future) {
 	}
 	if done.Question != nil {
 		t.addQuestion(c, done)
+	}
+	if done.ForClient {
+		t.questions = append(t.questions, runs.Interrupt{Call: runs.Call{ID: c.id, Client: true}, Index: c.index})
 	}
 	t.cancelled = t.cancelled || done.Outcome == runs.OutcomeCancelled
 	t.start(lane)

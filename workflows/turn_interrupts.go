@@ -78,6 +78,7 @@ func decidedCall(item runs.Interrupt, subagents []runs.AgentRef) call {
 	next := call{
 		index: item.Index, id: item.ID, tool: item.Tool, queue: item.Queue, sequence: item.Sequence,
 		decision: d, votes: item.DecidingVotes(), subagent: item.Agent(subagents), answeredQuestion: item.Question,
+		forClient: item.ForClient,
 	}
 	if d.Kind == runs.DecisionExpire && item.Approval != nil {
 		next.onExpiry = item.Approval.OnExpiry

@@ -6,7 +6,6 @@ import (
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/remote"
-	"github.com/perdure/perdure/runs"
 )
 
 // Close returns the events that the attempt has refused, and those that close what a cancelled run has
@@ -85,12 +84,12 @@ func (r *Relay) Messages() []agui.Message {
 // ClientCalls returns the calls of the client's tools that the run has left without a result, and the
 // ID of their message. A run whose calls are in several messages leaves those of the last one. A call
 // for which the run has asked an interrupt waits for that instead.
-func (r *Relay) ClientCalls() (messageID string, calls []runs.Call) {
+func (r *Relay) ClientCalls() (messageID string, calls []agui.ToolCall) {
 	messages := r.reducer.Messages()
 	for _, m := range slices.Backward(messages) {
 		for _, call := range m.ToolCalls {
 			if r.waitsForClient(messages, call) {
-				calls = append(calls, runs.Call{ID: call.ID, Client: true})
+				calls = append(calls, call)
 			}
 		}
 		if len(calls) > 0 {

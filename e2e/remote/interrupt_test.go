@@ -154,3 +154,47 @@ func TestCustomInterruptOfRemote(t *testing.T) {
 		t.Errorf("the remote received forwardedProps %s, want %s", got, want)
 	}
 }
+
+// TestApprovalOfClientTool: approval rules of a remote agent are about calls of the client's tools. An
+// approved call waits for the client, one that is rejected has that result.
+func TestApprovalOfClientTool(t *testing.T) {
+	t.Parallel()
+	url, inputs := asker(t, func(emit func(string), end func(string)) {
+		emit(`{"type":"TOOL_CALL_START","toolCallId":"c1","toolCallName":"paint","parentMessageId":"m1"}`)
+		emit(`{"type":"TOOL_CALL_ARGS","toolCallId":"c1","delta":"{\"color\":\"red\"}"}`)
+		emit(`{"type":"TOOL_CALL_END","toolCallId":"c1"}`)
+		emit(`{"type":"TOOL_CALL_START","toolCallId":"c2","toolCallName":"paint","parentMessageId":"m1"}`)
+		emit(`{"type":"TOOL_CALL_ARGS","toolCallId":"c2","delta":"{\"color\":\"green\"}"}`)
+		emit(`{"type":"TOOL_CALL_END","toolCallId":"c2"}`)
+		end("")
+	})
+	p := kit.SetupWith(t, "name: afar\nremote: {url: "+url+"}\napprovals:\n  - tools: [paint]\n    when: args.color == 'red'\n")
+	for decision, want := range map[string]string{"approve": "painted", "reject": "The approver rejected this call. It was not made."} {
+		in := kit.NewInput("Paint.")
+		in.Tools = []any{map[string]any{"name": "paint", "description": "Paints.", "parameters": map[string]any{"type": "object"}}}
+		f := p.FollowAgent(t, "/v1/agents/afar/runs", in)
+		f.Finish(t)
+		asked := kit.InterruptsOf(t, f.Events)
+		calls := kit.ToolCallIDs(f.Events)
+		if len(asked) != 1 || asked[0].ToolCallID != calls[0] || asked[0].Message != "May paint be called?" {
+			t.Fatalf("interrupts = %+v, want the call with red", asked)
+		}
+		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, asked[0].ID, `{"decision":"`+decision+`"}`); status/100 != 2 {
+			t.Fatalf("%s: %d %v", decision, status, answer)
+		}
+		kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[1], "painted"), http.StatusOK, "")
+		if decision == "approve" {
+			kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], "painted"), http.StatusOK, "")
+		}
+		p.FollowThread(t, in).UntilSuccess(t)
+		<-inputs
+		results := map[any]any{}
+		for _, m := range (<-inputs)["messages"].([]any) {
+			m := m.(map[string]any)
+			results[m["toolCallId"]] = m["content"]
+		}
+		if results["c1"] != want || results["c2"] != "painted" {
+			t.Errorf("%s: the remote received results %v, want %q and painted", decision, results, want)
+		}
+	}
+}
