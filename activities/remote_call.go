@@ -69,7 +69,7 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 	ctx, span := telemetry.StartAgent(ctx, t.in.Agent)
 	err = a.readRun(ctx, t, span, relayed, remote.Call{
 		URL: endpoint.URL, Header: header, Input: input.request, Protocol: remote.Protocol(endpoint.Protocol),
-		LastEventID: earlier.LastEventID, Redact: redactor.Text,
+		LastEventID: earlier.LastEventID, Redact: redactor.Text, Limits: remote.Limits{Silence: a.Remotes.Silence},
 	})
 	a.endSpan(span, relayed, err)
 	return relayed, err
