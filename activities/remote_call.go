@@ -72,7 +72,7 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 		LastEventID: earlier.LastEventID, Redact: redactor.Text, Limits: remote.Limits{Silence: a.Remotes.Silence},
 	})
 	a.endSpan(span, relayed, err)
-	return relayed, err
+	return relayed, withShownMessage(err, redactor)
 }
 
 // readRun makes a call, and hands its events to the relay. With retry "resume", each event with an ID
