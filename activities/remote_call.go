@@ -92,7 +92,9 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 		if err := relayed.Add(ctx, event.Event); err != nil {
 			return t.remoteFailure(err)
 		}
-		if t.definition.Remote.Retry != agents.RetryResume || event.ID == "" || event.ID == noted {
+		// Nothing follows the end of the run: an attempt continues before it.
+		_, isEnd := event.Event.(*agui.RunFinished)
+		if isEnd || t.definition.Remote.Retry != agents.RetryResume || event.ID == "" || event.ID == noted {
 			continue
 		}
 		progress, err := relayed.Progress(event.ID)
