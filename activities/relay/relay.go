@@ -30,7 +30,7 @@ type Relay struct {
 	attempt *stream.Attempt
 	agent   string
 	run     stream.Run
-	runID   string // the remote's ID of the run
+	runID   string // the ID of the remote run: a run of Perdure may have several runs of the agent
 	// known has the IDs of the thread by those that the remote knows, for items of earlier runs.
 	known map[string]string
 	tools []agui.Tool // that the remote may call
@@ -127,7 +127,7 @@ func (r *Relay) own(id string) string {
 	if known, ok := r.known[id]; ok {
 		return known
 	}
-	return remote.NewID(r.agent, r.run.ID, id)
+	return remote.NewID(r.agent, r.runID, id)
 }
 
 // missing returns the events with which clients learn the messages of a snapshot that they do not have

@@ -27,7 +27,7 @@ const (
 )
 
 // own returns the thread's ID of an item that the remote has begun in the run.
-func own(id string) string { return remote.NewID(agent, run.ID, id) }
+func own(id string) string { return remote.NewID(agent, remoteRun, id) }
 
 // lane is the lane of a step whose attempts relay a run.
 type lane struct {
