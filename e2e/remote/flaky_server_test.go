@@ -192,3 +192,11 @@ func decode[T any](t *testing.T, raw []byte) (value T) {
 	}
 	return value
 }
+
+// writeFile writes a file of a test.
+func writeFile(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
