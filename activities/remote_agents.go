@@ -1,6 +1,8 @@
 package activities
 
 import (
+	"time"
+
 	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/internal/secrets"
 )
@@ -10,4 +12,6 @@ type RemoteAgents struct {
 	Client *remote.Client
 	// Secret returns the value of a secret of the worker; "" = there is none.
 	Secret secrets.Lookup
+	// Silence is how long an agent may send nothing; 0 = the default of remote.Limits.
+	Silence time.Duration
 }

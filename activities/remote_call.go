@@ -61,11 +61,7 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 	if err != nil {
 		return nil, err
 	}
-	request := relay.Request{Agent: t.in.Agent, Run: runOf(t.in.Run), Input: &input.request, IDs: input.ids}
-	if t.in.Child == nil && !t.in.IsHidden() {
-		request.Before = t.conversation.Messages()
-	}
-	relayed := relay.New(t.attempt, request)
+	relayed := relay.New(t.attempt, t.in.Agent, runOf(t.in.Run), &input.request, input.ids)
 	if earlier.events != nil {
 		if err := relayed.Repeat(ctx, earlier.Progress, earlier.events); err != nil {
 			return relayed, err
@@ -74,13 +70,13 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 	ctx, span := telemetry.StartAgent(ctx, t.in.Agent)
 	err = a.readRun(ctx, t, span, relayed, remote.Call{
 		URL: endpoint.URL, Header: header, Input: input.request, Protocol: remote.Protocol(endpoint.Protocol),
-		LastEventID: earlier.LastEventID, Redact: redactor.Text,
+		LastEventID: earlier.LastEventID, Redact: redactor.Text, Limits: remote.Limits{Silence: a.Remotes.Silence},
 	})
 	a.endSpan(span, relayed, err)
 	if err == nil {
 		err = relayed.AddAnswers(ctx, input.answers)
 	}
-	return relayed, err
+	return relayed, withShownMessage(err, redactor)
 }
 
 // readRun makes a call, and hands its events to the relay. With retry "resume", each event with an ID
@@ -100,7 +96,9 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 		if err := relayed.Add(ctx, event.Event); err != nil {
 			return t.remoteFailure(err)
 		}
-		if t.definition.Remote.Retry != agents.RetryResume || event.ID == "" || event.ID == noted {
+		// Nothing follows the end of the run: an attempt continues before it.
+		_, isEnd := event.Event.(*agui.RunFinished)
+		if isEnd || t.definition.Remote.Retry != agents.RetryResume || event.ID == "" || event.ID == noted {
 			continue
 		}
 		progress, err := relayed.Progress(event.ID)
@@ -183,8 +181,9 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 		if err = a.describeRun(ctx, t, relayed, &answer); err != nil {
 			return answer, err
 		}
-		if result.Remote, err = a.noteRun(ctx, t, relayed, result.Messages, &answer); err != nil {
-			return answer, err
+		result.Remote = &stream.RemoteRun{Thread: remoteThread(t)}
+		if answer.Outcome == runs.OutcomeSuccess {
+			result.Remote.Asked = noteInterrupts(t, relayed, &answer)
 		}
 	}
 	if result.Answer, err = json.Marshal(answer); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/activities/relay"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/runs"
 )
 
@@ -56,6 +57,20 @@ func (t turn) remoteFailure(err error) error {
 		return err
 	}
 	return &remoteError{agent: t.in.Agent, retry: t.definition.Remote.Retry, err: err}
+}
+
+// maxRemoteMessage bounds the message of a remote's RUN_ERROR, in bytes, as agui/remote bounds that of a
+// refusal.
+const maxRemoteMessage = 2 << 10
+
+// withShownMessage returns err with the message of the remote's RUN_ERROR as it may be shown: redacted,
+// because it may quote the headers, and cut.
+func withShownMessage(err error, redactor secrets.Redactor) error {
+	if failed, ok := errors.AsType[*relay.RunError](err); ok {
+		message := redactor.Text(failed.Message)
+		failed.Message = strings.ToValidUTF8(message[:min(len(message), maxRemoteMessage)], "")
+	}
+	return err
 }
 
 // call returns the failure of the request; nil = the remote has sent RUN_ERROR.

@@ -2,21 +2,15 @@ package activities
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/perdure/perdure/activities/relay"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/internal/secrets"
-	"github.com/perdure/perdure/runs"
-	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
@@ -76,13 +70,10 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	if err != nil {
 		return in, err
 	}
-	last := &stream.RemoteRun{}
-	if seq := t.conversation.Remotes[in.request.ThreadID]; seq > 0 {
-		if last, err = a.Log.RemoteRun(ctx, seq); err != nil {
-			return in, err
-		}
-	}
-	in.request.Messages, in.ids = messagesFor(agent, entries, last)
+	in.request.Messages = agui.RenameMessageIDs(sentMessages(agent, entries), func(id string) string {
+		in.ids = append(in.ids, id)
+		return remote.OriginalID(agent, id)
+	})
 	if forward.HasState() && len(t.conversation.State) > 0 {
 		in.request.State = t.conversation.State
 	}
@@ -103,7 +94,7 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	if in.request.ForwardedProps, err = forwardedProps(input.Input.ForwardedProps, forward.Props); err != nil {
 		return in, err
 	}
-	return in, a.addDecisions(ctx, t, &in, last)
+	return in, a.addDecisions(ctx, t, &in)
 }
 
 // remoteThread returns the remote's ID of the thread in which the agent works. A subagent, a branch and
@@ -119,31 +110,6 @@ func remoteThread(t turn) string {
 	return remote.ThreadID(t.in.Run.Tenant, t.in.Agent, thread)
 }
 
-// messagesFor returns the messages that a remote agent receives, with its IDs, and the thread's IDs of
-// all of them. They begin with what the remote has told at the end of its last run, unless messages up
-// to there have changed: a remote that compares messages by their IDs takes others for new ones.
-func messagesFor(agent string, entries []snapshot.Entry, last *stream.RemoteRun) (messages []agui.Message, ids []string) {
-	all := agui.RenameMessageIDs(sentMessages(agent, entries), func(id string) string {
-		ids = append(ids, id)
-		return remote.OriginalID(agent, id)
-	})
-	if len(last.Messages) == 0 || last.Of.Count > len(entries) || prefixOf(entries[:last.Of.Count]) != last.Of {
-		return all, ids
-	}
-	rest := agui.RenameMessageIDs(sentMessages(agent, entries[last.Of.Count:]), func(id string) string { return remote.OriginalID(agent, id) })
-	return slices.Concat(last.Messages, rest), ids
-}
-
-// prefixOf returns the prefix of a conversation that has these entries.
-func prefixOf(entries []snapshot.Entry) stream.Prefix {
-	var ids []string
-	for _, e := range entries {
-		ids = append(ids, e.Message.ID)
-	}
-	sum := sha256.Sum256([]byte(strings.Join(ids, "\x00")))
-	return stream.Prefix{Count: len(entries), Digest: hex.EncodeToString(sum[:16])}
-}
-
 // sentMessages returns the messages that a remote agent receives. Activities are for people, and AG-UI's
 // clients do not send them. The reasoning of another agent is of no use to this one.
 func sentMessages(agent string, entries []snapshot.Entry) []agui.Message {
@@ -155,30 +121,6 @@ func sentMessages(agent string, entries []snapshot.Entry) []agui.Message {
 		}
 	}
 	return messages
-}
-
-// noteRun returns what the done record keeps of a run for the agent's next run. It adds the interrupts of
-// the run to the answer. messages are those of the run.
-func (a *Activities) noteRun(ctx context.Context, t turn, relayed *relay.Relay, messages []agui.Message, answer *runs.ModelAnswer) (*stream.RemoteRun, error) {
-	run := &stream.RemoteRun{Thread: remoteThread(t)}
-	if answer.Outcome != runs.OutcomeSuccess {
-		return run, nil
-	}
-	run.Asked = noteInterrupts(t, relayed, answer)
-	// A child has a thread of its own, which ends with it unless people are asked.
-	if run.Messages = relayed.LastSnapshot(); len(run.Messages) == 0 || t.in.Child != nil && len(run.Asked) == 0 {
-		run.Messages = nil
-		return run, nil
-	}
-	entries, err := a.audience(ctx, t.in, t.conversation)
-	if err != nil {
-		return run, err
-	}
-	for _, m := range messages {
-		entries = append(entries, snapshot.Entry{Message: m})
-	}
-	run.Of = prefixOf(entries)
-	return run, nil
 }
 
 // forwardedProps returns the named members of the client's forwardedProps, as an object.

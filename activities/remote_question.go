@@ -26,13 +26,13 @@ import (
 //	                                                                  │ decision
 //	next run of the agent ◄── resume ◄── record of each decision ◄────┘
 //
-// The snapshot knows which interrupts the agent's next run has to answer (snapshot.Interruptions.Remotes), and the
+// The snapshot knows which interrupts the agent's next run has to answer (snapshot.Interruptions.Asking), and the
 // decisions about them. So no workflow carries them.
 
 // noteInterrupts adds the interrupts of a run to its answer, and returns them for the done record.
 func noteInterrupts(t turn, relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
 	for i, interrupt := range relayed.Interrupts() {
-		q := runs.AskedQuestion{CallID: remote.NewID(t.in.Agent, t.in.Run.ID, t.in.ID+"/"+interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
+		q := runs.AskedQuestion{CallID: relayed.OwnID(interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
 		answer.Questions = append(answer.Questions, q)
 		kept := stream.RemoteInterrupt{CallID: q.CallID, Interrupt: interrupt.Interrupt, Event: interrupt.Event}
 		kept.Interrupt.Message = interrupt.Question()
@@ -128,9 +128,14 @@ func recordRemoteAnswer(ctx context.Context, in runs.ToolCall, attempt *stream.A
 
 // addDecisions adds the decisions about the interrupts with which the agent's last run has ended. An
 // interrupt without a decision counts as cancelled: nobody is going to answer.
-func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput, last *stream.RemoteRun) error {
-	if len(last.Asked) == 0 {
+func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput) error {
+	seq := t.conversation.Asking[in.request.ThreadID]
+	if seq == 0 {
 		return nil
+	}
+	last, err := a.Log.RemoteRun(ctx, seq)
+	if err != nil {
+		return err
 	}
 	var asked []remote.Interrupt
 	var decisions []agui.ResumeEntry

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -20,6 +21,7 @@ import (
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
@@ -61,7 +63,8 @@ import (
 
 // startRun serves POST /v1/agents/{agent}/runs, the run endpoint of AG-UI. It answers with the
 // events of the input's run, as SSE or in the binary format, until the run ends or the client
-// disconnects. An input that has begun a run before gets that run's events, from its start. With
+// disconnects. An input that has begun a run before gets that run's events, from its start or after
+// Last-Event-ID. With that header, startRun starts no run, and answers 204 if no event follows. With
 // onBusy steer it answers 202 with a commands.Steered if the active run has received the message.
 //
 // Important errors: 400 invalid_input, 403 and 422 for decisions in resume, 404 unknown_agent, 409
@@ -82,7 +85,11 @@ func (s *Server) startRun(c *gin.Context) error {
 		return err
 	}
 	defer leave()
-	in, err := s.prepare(c.Request.Context(), agent, input)
+	after, _, err := s.finder.CursorAndGeneration(c.GetHeader("Last-Event-ID"), nil)
+	if err != nil {
+		return err
+	}
+	in, err := s.prepare(c.Request.Context(), agent, input, after)
 	if err != nil {
 		return err
 	}
@@ -104,9 +111,28 @@ func (s *Server) startRun(c *gin.Context) error {
 	}
 	in.input, in.resume = nil, nil // the stream may last for hours
 	request.ReleaseBody(c)
-	s.streams.Show(c, in.view, nil)
+	first, err := s.firstAfter(c, in)
+	if err != nil || c.Writer.Status() == http.StatusNoContent {
+		return err
+	}
+	s.streams.Show(c, in.view, first)
 	s.cancelIfDisconnected(c.Request.Context(), in)
 	return nil
+}
+
+// firstAfter reads the first frames after the input's cursor, so that an invalid one gets an error
+// status. It sets the status 204 if the run has ended and nothing follows. Without a cursor it returns
+// nil.
+func (s *Server) firstAfter(c *gin.Context, in *preparedInput) (*streams.Batch, error) {
+	if in.after == nil {
+		return nil, nil //nolint:nilnil // nothing was read
+	}
+	first, err := s.streams.First(c.Request.Context(), in.view)
+	if errors.Is(err, io.EOF) {
+		c.Status(http.StatusNoContent)
+		return nil, nil //nolint:nilnil // nothing follows
+	}
+	return first, err
 }
 
 // decode reads the body, within MaxBody and BodyTime, and decodes the input.
@@ -129,6 +155,8 @@ type preparedInput struct {
 	digest [32]byte // see digestInput; computed before the stages of startOrAttach change input
 	agent  catalog.Published
 	props  inputOptions
+	// after is the client's cursor in the run; nil = it has none.
+	after *stream.Cursor
 	// resume are the input's entries as the client sent them. For an agent with legacyInterrupts,
 	// resolveInterrupts interprets them anew in each round, by the interrupts that the thread then
 	// has.
@@ -144,13 +172,14 @@ type preparedInput struct {
 // Close ends the view. The run continues.
 func (in *preparedInput) Close() { in.view.Close() }
 
-// prepare validates an input as far as no thread is needed, and attaches a view to its run. The
-// caller closes the result.
-func (s *Server) prepare(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput) (*preparedInput, error) {
+// prepare validates an input as far as no thread is needed, and attaches a view to its run, after a
+// cursor or from the start. The caller closes the result.
+func (s *Server) prepare(ctx context.Context, agent catalog.Published, input *agui.RunAgentInput, after *stream.Cursor) (*preparedInput, error) {
 	in, err := s.validate(ctx, agent, input)
 	if err != nil {
 		return nil, err
 	}
+	in.after = after
 	in.view = s.attachView(in)
 	return in, nil
 }
@@ -168,6 +197,12 @@ func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 		last, found, err := s.findRun(ctx, in)
 		if found || err != nil {
 			return err
+		}
+		if in.after != nil { // only a run that has begun has events before a cursor
+			if err := s.finder.CheckRun(ctx, in.run, in.after); err != nil {
+				return err
+			}
+			return problem.NoRun(in.run)
 		}
 		if last == 0 {
 			if err := s.checkNewThread(ctx, in); err != nil {
@@ -241,7 +276,7 @@ func (s *Server) validate(ctx context.Context, agent catalog.Published, input *a
 // attachView attaches a view to the run of an input, in the protocol generation that the input
 // names.
 func (s *Server) attachView(in *preparedInput) *view.View {
-	run := s.views.Run(in.run, view.Options{Generation: stream.GenerationOf(in.input.ProtocolVersion)})
+	run := s.views.Run(in.run, view.Options{After: in.after, Generation: stream.GenerationOf(in.input.ProtocolVersion)})
 	run.Admit(s.access.AdmittedReader(in.run.Thread)) // the view is read after findRun has checked the caller
 	return run
 }

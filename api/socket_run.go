@@ -30,7 +30,7 @@ func (r socketRuns) Accept(ctx context.Context, name, revision string, body json
 	if err != nil {
 		return nil, problem.Within("/input", err)
 	}
-	in, err := r.s.prepare(ctx, agent, input)
+	in, err := r.s.prepare(ctx, agent, input, nil)
 	if err != nil {
 		return nil, problem.Within("/input", err)
 	}

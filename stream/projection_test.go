@@ -125,8 +125,8 @@ func textEnd(id string) agui.Event { return &agui.TextMessageEnd{MessageID: id} 
 
 var user = agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("weather?")}
 
-// writeRun writes a run in which attempts die in a text, in reasoning, in a tool call after a
-// finished text, and before their first event.
+// writeRun writes a run in which attempts die in a text, in reasoning, in a step and a subagent of their
+// own, in a tool call after a finished text, and before their first event.
 func (f *projectionFixture) writeRun() {
 	proposal := must[stream.Proposal](f.t)(f.log.ProposeInput(f.ctx, run, [32]byte{1}, &stream.Input{
 		Accepted: stream.Acceptance{Tail: []stream.TailMessage{{ID: user.ID, Message: &user}}},
@@ -137,6 +137,7 @@ func (f *projectionFixture) writeRun() {
 	f.writeDeadAttempt("1/model")
 	f.writeDeadAttempt("1/model", &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "hmm"})
+	f.writeDeadAttempt("1/model", &agui.StepStarted{StepName: "search"}, &agui.SubagentStarted{SubagentRunID: "s1", Name: "scout"}, textStart("m1"))
 	f.writeDeadAttempt("1/model", textStart("m1"), textContent("m1", "Let me look."), textEnd("m1"),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather", ParentMessageID: "m1"},
 		&agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"ci`})
@@ -144,7 +145,8 @@ func (f *projectionFixture) writeRun() {
 	f.after = f.writeFinishedAttempt(f.place("1/model"), &stream.Result{Messages: []agui.Message{
 		{ID: "x1", Role: agui.RoleReasoning, Content: agui.TextContent("I should look")},
 		{ID: "m1", Role: agui.RoleAssistant, Content: agui.TextContent("Looking."), ToolCalls: []agui.ToolCall{call}},
-	}}, &agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
+	}}, &agui.StepStarted{StepName: "search"}, &agui.StepFinished{StepName: "search"},
+		&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"},
 		&agui.ReasoningMessageContent{MessageID: "x1", Delta: "I should look"}, &agui.ReasoningMessageEnd{MessageID: "x1"}, &agui.ReasoningEnd{MessageID: "x1"},
 		textStart("m1"), textContent("m1", "Look"), textContent("m1", "ing."), textEnd("m1"),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather", ParentMessageID: "m1"},
@@ -278,6 +280,7 @@ func TestEndClosesOpenScopes(t *testing.T) {
 		&agui.RunStarted{ThreadID: thread.ID, RunID: run.ID}, &agui.StepStarted{StepName: "model"}))
 	a := begin(t, ctx, l, place("1/model", 0))
 	open := []agui.Event{
+		&agui.StepStarted{StepName: "search"}, &agui.SubagentStarted{SubagentRunID: "s1", Name: "scout"},
 		&agui.ReasoningStart{MessageID: "x1"}, &agui.ReasoningMessageStart{MessageID: "x1"}, textStart("m1"), textContent("m1", "Hel"),
 		&agui.ToolCallStart{ToolCallID: "c1", ToolCallName: "weather"}, &agui.ToolCallArgs{ToolCallID: "c1", Delta: `{"ci`},
 	}

@@ -12,22 +12,7 @@ type RemoteRun struct {
 	Thread string `json:"thread"`
 	// Asked are the interrupts with which the run has ended.
 	Asked []RemoteInterrupt `json:"asked,omitempty"`
-	// Messages are those of the thread as the remote knows them, with its IDs, if it has told them at
-	// the end of the run: the next run begins with them. Of is the part of the conversation that they
-	// stand for.
-	Messages []agui.Message `json:"messages,omitempty"`
-	Of       Prefix         `json:"of,omitzero"`
 }
-
-// Prefix is the beginning of the conversation that an agent receives: Count messages, whose IDs have a
-// digest.
-type Prefix struct {
-	Count  int    `json:"count"`
-	Digest string `json:"digest"`
-}
-
-// IsNeeded reports whether the next run of the remote needs anything of the run.
-func (r *RemoteRun) IsNeeded() bool { return len(r.Asked)+len(r.Messages) > 0 }
 
 // RemoteInterrupt is an interrupt of a remote agent.
 type RemoteInterrupt struct {

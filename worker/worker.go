@@ -193,6 +193,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Tools:         set.Registry(),
 		Secret:        toolset.Secrets(cfg.Getenv),
 		AllowPrivate:  cfg.AllowPrivateHosts,
+		RemoteSilence: cfg.ModelSilence,
 		Signer:        signer,
 		Programs:      a.Programs,
 		Register:      a.Register,

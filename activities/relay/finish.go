@@ -51,7 +51,7 @@ func (r *Relay) AddAnswers(ctx context.Context, answers []Answer) error {
 		if r.hasResult(a.CallID) {
 			continue
 		}
-		result := &agui.ToolCallResult{MessageID: r.request.Run.Identify("res", a.CallID), ToolCallID: a.CallID, Content: agui.TextContent(a.Content)}
+		result := &agui.ToolCallResult{MessageID: r.run.Identify("res", a.CallID), ToolCallID: a.CallID, Content: agui.TextContent(a.Content)}
 		r.answers = append(r.answers, result.MessageID)
 		if err := r.emit(ctx, result); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (r *Relay) ClientCalls() (messageID string, calls []agui.ToolCall) {
 
 // waitsForClient reports whether a call is one of the client's, and has no result.
 func (r *Relay) waitsForClient(messages []agui.Message, call agui.ToolCall) bool {
-	isOffered := slices.ContainsFunc(r.request.Input.Tools, func(t agui.Tool) bool { return t.Name == call.Name })
+	isOffered := slices.ContainsFunc(r.tools, func(t agui.Tool) bool { return t.Name == call.Name })
 	hasResult := slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == call.ID })
 	isAsked := slices.ContainsFunc(r.Interrupts(), func(i remote.Interrupt) bool {
 		return i.Interrupt.ToolCallID != "" && r.OwnID(i.Interrupt.ToolCallID) == call.ID
@@ -117,13 +117,4 @@ func (r *Relay) AnswerID() string {
 		}
 	}
 	return ""
-}
-
-// LastSnapshot returns the messages of the thread as the remote knows them at the end of the run, with its
-// IDs: what a client of the remote would send with the next run. nil = the remote has not said it.
-func (r *Relay) LastSnapshot() []agui.Message {
-	if r.end == nil {
-		return nil
-	}
-	return r.last
 }

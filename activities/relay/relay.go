@@ -4,14 +4,17 @@
 //	remote.Event ──► own IDs ──► stream.Attempt ──► clients
 //	                    └──────► agui.Reducer ──► messages, calls and interrupts of the done record
 //
-// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR) is not written: the run of
-// Perdure has its own.
+// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR) is not written: the run of Perdure has its own. Neither are the events of the remote's framework (RAW,
+// rawEvent): they are for its developers, have more bytes than all others, and can have what its clients
+// must not see, such as the prompt of the system.
 package relay
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agui"
@@ -24,27 +27,28 @@ import (
 const RunKind = "remote"
 
 // Relay writes the events of one attempt of a remote run. A Relay is used by one goroutine. The caller
-// owns the attempt, calls Add for each event, and writes the done record with the results of Close and
-// Messages.
+// owns the attempt, calls Add for each event, and Finish once.
 type Relay struct {
 	attempt *stream.Attempt
-	request Request
+	agent   string
+	run     stream.Run
+	runID   string // the ID of the remote run: a run of Perdure may have several runs of the agent
+	// known has the IDs of the thread by those that the remote knows, for items of earlier runs.
+	known map[string]string
+	tools []agui.Tool // that the remote may call
+	// unanswered are the remote's IDs of the calls in the input that have no result.
+	unanswered []string
 
-	identity
-	earlier  []agui.Message // that the remote received, with the thread's IDs
-	verifier agui.Verifier  // of what was written, to find what is open
-	reducer  *agui.Reducer  // of the run's own messages
-	started  []string       // tool calls of this run, in order
-	emitted  int            // events that the attempt has taken
-	unsent   []agui.Event   // that the attempt refused, because the run is cancelled
-	answers  []string       // IDs of the messages of AddAnswers
-
-	isReplay bool // the events are of an earlier run
+	verifier agui.Verifier // of what was written, to find what is open
+	reducer  *agui.Reducer
+	started  []string // tool calls of this run, in order
+	hasState bool     // the run has set the state: before, the reducer does not know it
+	isReplay bool     // the events are of an earlier run
 	asking   []agui.Event
 	end      *agui.RunFinished // nil = the run has not finished
-	// last are the messages of the last MESSAGES_SNAPSHOT, with the remote's IDs; nil = none came, or
-	// messages have begun since.
-	last []agui.Message
+	emitted  int               // events that the attempt has taken
+	answers  []string          // IDs of the messages of AddAnswers
+	unsent   []agui.Event      // that the attempt refused, because the run is cancelled
 }
 
 // RunError is a RUN_ERROR of the remote.
@@ -53,20 +57,23 @@ type RunError struct{ Code, Message string }
 // Error implements error.
 func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has failed: %s", e.Code) }
 
-// New returns a relay of a run.
-func New(attempt *stream.Attempt, request Request) *Relay {
-	r := &Relay{attempt: attempt, request: request, identity: newIdentity(request), reducer: agui.NewReducer(nil, nil)}
-	r.earlier = agui.RenameMessageIDs(request.Input.Messages, func(id string) string { return cmp.Or(r.known[id], id) })
-	_ = r.verifier.Check(&agui.RunStarted{ThreadID: request.Run.Thread.ID, RunID: request.Run.ID})
+// New returns a relay of a run with the input in, whose messages have the remote's IDs. ids are the
+// thread's IDs of what in contains.
+func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
+	r := &Relay{
+		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(agent, ids), tools: in.Tools,
+		unanswered: unansweredCalls(in.Messages), reducer: agui.NewReducer(nil, nil),
+	}
+	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})
 	return r
 }
 
-// Add writes an event, and returns when the attempt has taken it. The error is the attempt's, or a
-// *RunError.
+// Add writes an event, and returns when the attempt has taken it. The error is the attempt's, a *RunError,
+// or a *remote.Error for an event that breaks the protocol.
 func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	switch e := received.(type) {
 	case *agui.RunStarted:
-		r.isReplay = e.RunID != r.request.Input.RunID && strings.HasPrefix(e.RunID, RunKind+"_")
+		r.isReplay = e.RunID != r.runID && strings.HasPrefix(e.RunID, RunKind+"_")
 		r.asking = []agui.Event{e}
 		return nil
 	case *agui.RunFinished:
@@ -79,45 +86,111 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 			return nil
 		}
 		return &RunError{Code: e.Code, Message: e.Message}
-	}
-	if r.isReplay {
-		return nil
-	}
-	switch e := received.(type) {
 	case *agui.Custom:
-		if remote.IsInterrupt(e) { // clients that know such events answer them in their own form
+		if !r.isReplay && remote.IsInterrupt(e) { // clients that know such events answer them in their own form
 			r.asking = append(r.asking, &agui.Custom{Name: e.Name, Value: e.Value, BaseEvent: e.BaseEvent})
 		}
 	case *agui.StepStarted:
-		e.StepName = r.request.Agent + "/" + e.StepName // names of open steps are unique in a run
+		e.StepName = r.agent + "/" + e.StepName // names of open steps are unique in a run
 	case *agui.StepFinished:
-		e.StepName = r.request.Agent + "/" + e.StepName
-	case *agui.MessagesSnapshot:
-		return r.addSnapshot(ctx, e.Messages)
+		e.StepName = r.agent + "/" + e.StepName
 	}
-	if r.isRepetition(received) {
+	if _, isRaw := received.(*agui.Raw); isRaw || r.isReplay || r.repeatsState(received) || r.repeatsCall(received) {
 		return nil
 	}
-	if r.begin(received) {
-		r.last = nil
-	}
+	received.Base().RawEvent = nil
+	r.begin(received)
 	agui.RenameIDs(received, r.OwnID)
+	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
+		return r.addSnapshot(ctx, snapshot)
+	}
 	return r.emit(ctx, received)
 }
 
+// repeatsState reports whether an event sets the state to the value that it has: LangGraph sends its state
+// after each event of a node.
+func (r *Relay) repeatsState(e agui.Event) bool {
+	snapshot, ok := e.(*agui.StateSnapshot)
+	return ok && r.hasState && bytes.Equal(snapshot.Snapshot, r.reducer.State())
+}
+
+// unansweredCalls returns the IDs of the calls that have no result among the messages.
+func unansweredCalls(messages []agui.Message) (ids []string) {
+	for _, m := range messages {
+		for _, c := range m.ToolCalls {
+			if !slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == c.ID }) {
+				ids = append(ids, c.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// repeatsCall reports whether an event announces a call again that waits for its result since an earlier
+// run: LangGraph does so when a tool that has interrupted the run is resumed.
+func (r *Relay) repeatsCall(e agui.Event) bool {
+	var id string
+	switch e := e.(type) {
+	case *agui.ToolCallStart:
+		id = e.ToolCallID
+	case *agui.ToolCallArgs:
+		id = e.ToolCallID
+	case *agui.ToolCallEnd:
+		id = e.ToolCallID
+	}
+	return id != "" && slices.Contains(r.unanswered, id)
+}
+
+// begin forgets the earlier items with the IDs of those that an event begins: some servers number the
+// messages of each run from 1. A call is never added to a message of an earlier run.
+func (r *Relay) begin(e agui.Event) {
+	var ids []string
+	switch e := e.(type) {
+	case *agui.TextMessageStart:
+		ids = []string{e.MessageID}
+	case *agui.ReasoningStart:
+		ids = []string{e.MessageID}
+	case *agui.ReasoningMessageStart:
+		ids = []string{e.MessageID}
+	case *agui.ToolCallStart:
+		ids = []string{e.ToolCallID, e.ParentMessageID}
+	case *agui.ToolCallResult:
+		ids = []string{e.MessageID}
+	}
+	for _, id := range ids {
+		delete(r.known, remote.OriginalID(r.agent, id)) // events of an earlier attempt have own IDs
+	}
+}
+
+// OwnID returns the thread's ID of an item that the remote names.
+func (r *Relay) OwnID(id string) string {
+	if known, ok := r.known[id]; ok {
+		return known
+	}
+	return remote.NewID(r.agent, r.runID, id)
+}
+
 // emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before
-// the run is complete.
+// the run is complete. An event in an illegal order is a *remote.Error: the client cannot find it if the
+// stream was continued inside a run, or has several runs.
 func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 	for _, e := range events {
-		_ = r.verifier.Check(e) // the client has checked the order
+		if err := r.verifier.Check(e); err != nil {
+			return protocolError(e, err)
+		}
+		_ = r.reducer.Apply(e) // a change that does not apply has no effect on clients either
 		switch e := e.(type) {
 		case *agui.ToolCallStart:
 			r.started = append(r.started, e.ToolCallID)
+		case *agui.StateSnapshot:
+			r.hasState = true
 		case *agui.MessagesSnapshot:
-			_ = r.reducer.Apply(&agui.MessagesSnapshot{Messages: r.withoutBefore(e.Messages)})
-			continue
+			for _, m := range e.Messages {
+				for _, c := range m.ToolCalls {
+					r.started = append(r.started, c.ID)
+				}
+			}
 		}
-		_ = r.reducer.Apply(e) // a change that does not apply has no effect on clients either
 	}
 	if len(events) == 0 {
 		return nil
@@ -129,6 +202,19 @@ func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 	}
 	r.emitted += len(events)
 	return nil
+}
+
+// protocolError returns the failure of a run whose event does not fit the events before it. err is that
+// of the verifier.
+func protocolError(e agui.Event, err error) *remote.Error {
+	invalid := &remote.ProtocolError{Rule: remote.RuleMalformed, Type: e.EventType(), Err: err}
+	if order, ok := errors.AsType[*agui.OrderError](err); ok {
+		invalid.Rule = order.Rule
+	}
+	return &remote.Error{
+		Kind: remote.KindProtocol, Sent: true, Received: true, Err: invalid,
+		Message: fmt.Sprintf("%s does not fit the events before it: it breaks the rule %s", invalid.Type, invalid.Rule),
+	}
 }
 
 // Interrupts returns what the remote has asked, with its own IDs.

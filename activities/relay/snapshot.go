@@ -1,140 +1,121 @@
 package relay
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
 )
 
-// A MESSAGES_SNAPSHOT of the remote has the messages as the remote knows them. It changes only messages
-// of the remote:
+// A MESSAGES_SNAPSHOT of a remote replaces the messages of its client. The relay applies it to the
+// messages of this run:
 //
-//   - Messages and calls that the run has not shown are shown: some servers stream only a part.
-//   - Messages of this run that differ are corrected, with a MESSAGES_SNAPSHOT of the whole thread.
-//   - Messages of users, of other agents and of earlier runs stay as they are, and none is removed.
+//	messages that nobody has      their events are written, as if they had been streamed
+//	other differences             a MESSAGES_SNAPSHOT of the run's messages is written
 //
-// A message may have another ID there than in its events, so calls are compared by the ID of the call,
-// and texts by their content.
+// The log keeps that snapshot for the fold; a reader gets the snapshot of the whole conversation at the end of
+// the run instead (view.Projection). Servers send results and calls with other IDs, or without
+// arguments, before the snapshot has the final ones, and compare these IDs with those of the next input.
 
-// addSnapshot takes in the messages of a snapshot, with the remote's IDs.
-func (r *Relay) addSnapshot(ctx context.Context, received []agui.Message) error {
-	r.last = received
-	if err := r.emit(ctx, r.missing(received)...); err != nil {
+// addSnapshot writes what a snapshot of the remote changes.
+func (r *Relay) addSnapshot(ctx context.Context, snapshot *agui.MessagesSnapshot) error {
+	stated := r.ofRun(snapshot.Messages)
+	if err := r.emit(ctx, r.missing(stated)...); err != nil {
 		return err
 	}
-	if len(r.verifier.Open()) > 0 { // a message that is not complete must not be corrected
+	before := r.reducer.Messages()
+	restated := agui.NewReducer(before, nil)
+	restatement := &agui.MessagesSnapshot{Messages: stated}
+	if err := restated.Apply(restatement); err != nil {
+		return err
+	}
+	if slices.EqualFunc(before, restated.Messages(), isSame) {
 		return nil
 	}
-	return r.correct(ctx, received)
+	return r.emit(ctx, restatement)
 }
 
-// missing returns the events that show what a snapshot has, and the thread does not.
-func (r *Relay) missing(received []agui.Message) (events []agui.Event) {
-	for _, m := range received {
-		part, ok := r.unshown(m)
-		if !ok || r.isOfEarlierRun(m.ID) {
-			continue
+// ofRun returns the messages of a snapshot that this run has made: those of agents and tools after the
+// last one that the input had, or after the last one of a user if the remote gives messages other IDs.
+// Messages before it that the input lacks are of runs that the thread does not have, for instance because
+// they have failed.
+func (r *Relay) ofRun(messages []agui.Message) []agui.Message {
+	last, lastUser := -1, -1
+	for i, m := range messages {
+		if r.isEarlier(m.ID) {
+			last = i
 		}
-		r.add(m.ID)
-		for _, c := range part.ToolCalls {
-			r.add(c.ID)
+		if m.Role == agui.RoleUser {
+			lastUser = i
 		}
-		events = append(events, show(agui.RenameMessageIDs([]agui.Message{part}, r.OwnID)[0])...)
+	}
+	if last < 0 {
+		last = lastUser
+	}
+	return slices.DeleteFunc(slices.Clone(messages[last+1:]), func(m agui.Message) bool {
+		return m.Role == agui.RoleUser || m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper
+	})
+}
+
+// isEarlier reports whether the thread had an item before the run.
+func (r *Relay) isEarlier(own string) bool {
+	for _, id := range r.known {
+		if id == own {
+			return true
+		}
+	}
+	return false
+}
+
+// missing returns the events of the messages that clients do not have in any form: neither the message,
+// nor one of its calls, nor a result of its call.
+func (r *Relay) missing(messages []agui.Message) (events []agui.Event) {
+	have := r.reducer.Messages()
+	for _, m := range messages {
+		isKnown := slices.ContainsFunc(have, func(h agui.Message) bool {
+			return h.ID == m.ID || m.Role == agui.RoleTool && h.Role == agui.RoleTool && h.ToolCallID == m.ToolCallID ||
+				slices.ContainsFunc(h.ToolCalls, func(c agui.ToolCall) bool { return hasCall(m, c.ID) })
+		})
+		if !isKnown {
+			events = append(events, show(m)...)
+		}
 	}
 	return events
 }
 
-// unshown returns the part of a remote's message that the thread does not have; ok = there is one. Nothing
-// of the messages of users, and of activities, is the remote's to show.
-func (r *Relay) unshown(m agui.Message) (part agui.Message, ok bool) {
-	part = agui.Message{ID: m.ID, Role: m.Role, Name: m.Name, SubagentRunID: m.SubagentRunID}
-	hasNewText := m.Content.Text() != "" && !r.hasText(m)
-	switch m.Role {
-	case agui.RoleTool:
-		part.ToolCallID, part.Content = m.ToolCallID, m.Content
-		return part, m.ToolCallID != "" && !r.hasResult(r.OwnID(m.ToolCallID))
-	case agui.RoleReasoning:
-		part.Content = m.Content
-		return part, hasNewText
-	case agui.RoleAssistant:
-		if hasNewText {
-			part.Content = m.Content
-		}
-		part.ToolCalls = slices.DeleteFunc(slices.Clone(m.ToolCalls), func(c agui.ToolCall) bool { return r.hasCall(r.OwnID(c.ID)) })
-		return part, hasNewText || len(part.ToolCalls) > 0
-	}
-	return part, false
-}
-
-// all returns the messages of the thread before the run, and those of the run.
-func (r *Relay) all() []agui.Message { return slices.Concat(r.earlier, r.reducer.Messages()) }
-
-// hasResult reports whether the thread has the result of a call.
+// hasResult reports whether the run has a result of a call.
 func (r *Relay) hasResult(callID string) bool {
-	return slices.ContainsFunc(r.all(), func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == callID })
+	return slices.ContainsFunc(r.reducer.Messages(), func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == callID })
 }
 
-// hasText reports whether the thread has the text of a message, under its ID or another one.
-func (r *Relay) hasText(m agui.Message) bool {
-	own, text := r.OwnID(m.ID), m.Content.Text()
-	return slices.ContainsFunc(r.all(), func(other agui.Message) bool {
-		return other.Role == m.Role && (other.ID == own && other.Content.Text() != "" || other.Content.Text() == text)
-	})
+// hasCall reports whether a message has a tool call.
+func hasCall(m agui.Message, id string) bool {
+	return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
 }
 
-// hasCall reports whether the thread has a call.
-func (r *Relay) hasCall(id string) bool {
-	return slices.ContainsFunc(r.all(), func(m agui.Message) bool {
-		return slices.ContainsFunc(m.ToolCalls, func(c agui.ToolCall) bool { return c.ID == id })
-	})
+// isSame reports whether clients show two messages alike, and a remote cannot tell them apart.
+func isSame(a, b agui.Message) bool {
+	return a.ID == b.ID && a.Role == b.Role && a.ToolCallID == b.ToolCallID && a.Error == b.Error && hasSameContent(a.Content, b.Content) &&
+		slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(c, d agui.ToolCall) bool {
+			return c.ID == d.ID && c.Name == d.Name && compact(c.Arguments) == compact(d.Arguments)
+		})
 }
 
-// correct corrects the messages of the run that differ from a snapshot.
-func (r *Relay) correct(ctx context.Context, received []agui.Message) error {
-	messages, isCorrected := r.reducer.Messages(), false
-	for _, m := range received {
-		for i := range messages {
-			isCorrected = r.correctMessage(&messages[i], m) || isCorrected
-		}
-	}
-	switch {
-	case !isCorrected:
-		return nil
-	case r.request.Before == nil: // only the done record has the correction
-		return r.reducer.Apply(&agui.MessagesSnapshot{Messages: messages})
-	}
-	return r.emit(ctx, &agui.MessagesSnapshot{Messages: slices.Concat(r.request.Before, messages)})
+// hasSameContent reports whether two contents are equal. No content is an empty text.
+func hasSameContent(a, b agui.Content) bool {
+	isEmpty := func(c agui.Content) bool { return c.IsAbsent() || c.IsText() && c.Text() == "" }
+	return isEmpty(a) && isEmpty(b) || a.Equal(b)
 }
 
-// correctMessage corrects a message of the run by one of a snapshot, and reports whether they differ.
-func (r *Relay) correctMessage(own *agui.Message, m agui.Message) (isCorrected bool) {
-	shown, text := own.Content.Text(), m.Content.Text()
-	isSame := own.ID == r.OwnID(m.ID)
-	if m.Role == agui.RoleTool {
-		isSame = own.ToolCallID == r.OwnID(m.ToolCallID)
+// compact returns arguments without insignificant space.
+func compact(arguments string) string {
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(arguments)) != nil {
+		return arguments
 	}
-	if isSame && own.Role == m.Role && m.Role != agui.RoleActivity && text != "" && shown != "" && shown != text {
-		own.Content, isCorrected = m.Content, true
-	}
-	for _, c := range m.ToolCalls {
-		for i := range own.ToolCalls {
-			if call := &own.ToolCalls[i]; call.ID == r.OwnID(c.ID) && (call.Name != c.Name || call.Arguments != c.Arguments) {
-				call.Name, call.Arguments, isCorrected = c.Name, c.Arguments, true
-			}
-		}
-	}
-	return isCorrected
-}
-
-// withoutBefore returns messages without those from before the run.
-func (r *Relay) withoutBefore(messages []agui.Message) (own []agui.Message) {
-	for _, m := range messages {
-		if !slices.ContainsFunc(r.request.Before, func(b agui.Message) bool { return b.ID == m.ID }) {
-			own = append(own, m)
-		}
-	}
-	return own
+	return b.String()
 }
 
 // show returns the events of a whole message.

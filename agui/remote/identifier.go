@@ -42,8 +42,8 @@ const (
 )
 
 // NewID returns Perdure's ID of a message, tool call or interrupt that a remote agent has begun in a
-// run: agent, digest of the run, and the remote's ID. run is Perdure's ID of the run, which stays
-// the same when the run is repeated.
+// run: agent, digest of the run, and the remote's ID. run is the ID under which the remote was asked
+// for the run. It stays the same when the run is repeated.
 func NewID(agent, run, remoteID string) string {
 	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + remoteID
 }

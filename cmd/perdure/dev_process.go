@@ -364,7 +364,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		Models:     models.FromEnv(options),
 		ModelNames: options.Names,
 		Tools:      p.tools.Registry(),
-		Secret:     toolset.Secrets(p.config.Getenv), AllowPrivate: p.options.allowPrivateHosts,
+		Secret:     toolset.Secrets(p.config.Getenv), AllowPrivate: p.options.allowPrivateHosts, RemoteSilence: cfg.ModelSilence,
 		Signer: p.signer,
 		Budgets: workernode.Budgets{Prices: p.prices, TenantBudget: budget.Day{
 			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),

@@ -74,17 +74,18 @@ func (f *folder) dropEndedSubagents(ctx context.Context, rec *stream.Record) err
 	return nil
 }
 
-// noteRemoteRun notes the last run of a remote agent in a thread of its own.
+// noteRemoteRun notes whether the run of a remote agent has ended with interrupts, which its next run
+// answers.
 func (f *folder) noteRemoteRun(seq uint64, run *stream.RemoteRun) {
-	remotes := maps.Clone(f.snap.Remotes)
-	delete(remotes, run.Thread)
-	if run.IsNeeded() {
-		if remotes == nil {
-			remotes = map[string]uint64{}
+	asking := maps.Clone(f.snap.Asking)
+	delete(asking, run.Thread)
+	if len(run.Asked) > 0 {
+		if asking == nil {
+			asking = map[string]uint64{}
 		}
-		remotes[run.Thread] = seq
+		asking[run.Thread] = seq
 	}
-	f.snap.Remotes = remotes
+	f.snap.Asking = asking
 }
 
 // addAnswered keeps an interrupt that is resolved, for clients that answer it late.

@@ -28,7 +28,8 @@ type laneView struct {
 
 	texts, calls, reasonings, spans []string // IDs of open messages and calls, in the order of their beginning
 
-	scopes []shownEvent // events of the attempt that begin or end scopes, which count when it is done
+	scopes     []shownEvent // events of the attempt that begin or end scopes, which count when it is done
+	openScopes scopes       // those that the reader was shown, if the attempt does not become done
 
 	events []shownEvent // all shown events of the attempt, for the prelude; nil after it
 }
@@ -50,10 +51,13 @@ func (v *laneView) hiddenFrom() stream.Position {
 	return v.hidden
 }
 
-// track notes which messages a shown event opens and closes, and what a retraction of it has to
-// correct.
-func (v *laneView) track(raw []byte) error {
+// track notes which messages and scopes a shown event opens and closes, and what a retraction of it
+// has to correct.
+func (v *laneView) track(raw []byte, position stream.Position) error {
 	kind := agui.TypeOf(raw)
+	if changesScopes(raw) {
+		return v.openScopes.track(raw, position)
+	}
 	switch kind {
 	case agui.EventTextMessageContent, agui.EventToolCallArgs, agui.EventReasoningMessageContent:
 		return nil // one for every token: it opens and closes nothing, so do not decode it
@@ -94,8 +98,8 @@ func without(ids []string, id string) []string {
 	return slices.DeleteFunc(ids, func(s string) bool { return s == id })
 }
 
-// closingEvents returns the events that end open texts and reasoning. In a retraction they precede
-// the snapshot (see Projection).
+// closingEvents returns the events that end open texts, reasoning and scopes. In a retraction they
+// precede the snapshot (see Projection).
 func (v *laneView) closingEvents() []agui.Event {
 	var events []agui.Event
 	for _, id := range v.texts {
@@ -107,7 +111,7 @@ func (v *laneView) closingEvents() []agui.Event {
 	for _, id := range v.spans {
 		events = append(events, &agui.ReasoningEnd{MessageID: id})
 	}
-	return events
+	return append(events, v.openScopes.closingEvents(attemptEnded)...)
 }
 
 // callEnds returns the events that end open tool calls. In a retraction they follow the snapshot: a

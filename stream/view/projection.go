@@ -249,7 +249,7 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 			continue
 		}
 		v.shown = position
-		if err := v.track(e); err != nil {
+		if err := v.track(e, position); err != nil {
 			return err
 		}
 		if p.joining {
@@ -356,7 +356,7 @@ func (p *Projection) closeRun(ctx context.Context, events [][]byte, end ending) 
 		callEnds = append(callEnds, v.callEnds()...)
 		c.merge(v.correction)
 	}
-	closings = append(closings, p.scopes.closingEvents()...)
+	closings = append(closings, p.scopes.closingEvents(runEnded)...)
 	if err := p.emit(append(closings, end.results...)...); err != nil {
 		return err
 	}

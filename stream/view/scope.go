@@ -73,9 +73,9 @@ func (s scopes) markEnded(subagentRunID string, with agui.Event) {
 	}
 }
 
-// closingEvents returns the events that end the open scopes, the one that began last first. A
-// subagent that is still open when the run ends has failed, so it ends with SUBAGENT_ERROR.
-func (s scopes) closingEvents() []agui.Event {
+// closingEvents returns the events that end the open scopes, the one that began last first. An open
+// subagent has failed, so it ends with SUBAGENT_ERROR and a message.
+func (s scopes) closingEvents(message string) []agui.Event {
 	var events []agui.Event
 	for _, o := range slices.Backward(s) {
 		switch e := o.started.(type) {
@@ -83,12 +83,18 @@ func (s scopes) closingEvents() []agui.Event {
 			events = append(events, &agui.StepFinished{StepName: e.StepName, SubagentRunID: e.SubagentRunID})
 		case *agui.SubagentStarted:
 			if o.ended == nil {
-				events = append(events, &agui.SubagentError{SubagentRunID: e.SubagentRunID, Message: "the run has ended"})
+				events = append(events, &agui.SubagentError{SubagentRunID: e.SubagentRunID, Message: message})
 			}
 		}
 	}
 	return events
 }
+
+// The messages of subagents that are still open at the end of the run, and at that of an attempt.
+const (
+	runEnded     = "the run has ended"
+	attemptEnded = "the attempt has ended"
+)
 
 // needed returns the scopes that a joining reader has to know: the open ones and their ancestors,
 // in order. It looks from the end, because parents begin before their children.

@@ -114,7 +114,8 @@ type WorkerOptions struct {
 	// StopTimeout is how long calls may take after the worker is asked to stop. ToolGrace is how
 	// long a run waits for a worker that has its tools.
 	StopTimeout, ToolGrace time.Duration
-	// ModelSilence is how long a model may send nothing before the call is repeated.
+	// ModelSilence is how long a model may send nothing before the call is repeated, and how long a
+	// remote agent may.
 	ModelSilence time.Duration
 	// WorkflowCache bounds the workflows in the worker's memory.
 	WorkflowCache int

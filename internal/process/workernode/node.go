@@ -62,9 +62,11 @@ type Config struct {
 	ModelNames func() agents.Names
 	Tools      *tools.Registry
 	// Secret looks up the secrets of remote agents. AllowPrivate allows these to have addresses that
-	// are not on the public internet.
-	Secret       secrets.Lookup
-	AllowPrivate bool
+	// are not on the public internet. RemoteSilence is how long one may send nothing; 0 = the default
+	// of remote.Limits.
+	Secret        secrets.Lookup
+	AllowPrivate  bool
+	RemoteSilence time.Duration
 	// Queues are the task queues that this worker serves.
 	Queues Queues
 	// Signer signs the assertions of Tools, for the announcement of its public keys; nil = they have
@@ -252,7 +254,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 func (cfg *Config) remoteAgents() activities.RemoteAgents {
 	transport := egress.Transport(egress.PolicyFor(cfg.AllowPrivate))
 	transport.DisableKeepAlives = true
-	return activities.RemoteAgents{Client: remote.NewClient(egress.Traced(transport)), Secret: cfg.Secret}
+	return activities.RemoteAgents{Client: remote.NewClient(egress.Traced(transport)), Secret: cfg.Secret, Silence: cfg.RemoteSilence}
 }
 
 // newMeter returns the meter of the quotas for runs of schedules.
