@@ -42,5 +42,9 @@ func (r *Relay) Repeat(ctx context.Context, p Progress, events []agui.Event) err
 		}
 		r.asking = append(r.asking, e)
 	}
-	return r.emit(ctx, events[:p.Emitted]...)
+	events = events[:p.Emitted]
+	for _, e := range events {
+		r.begin(e)
+	}
+	return r.emit(ctx, events...)
 }

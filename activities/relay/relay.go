@@ -93,6 +93,7 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 		return nil
 	}
 	agui.RenameIDs(received, r.own)
+	r.begin(received)
 	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
 		return r.emit(ctx, r.missing(snapshot)...)
 	}
@@ -100,6 +101,27 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 }
 
 // own returns the thread's ID of an item that the remote names.
+// begin forgets the earlier items with the IDs of those that an event begins: some servers number the
+// messages of each run from 1. A call is never added to a message of an earlier run.
+func (r *Relay) begin(e agui.Event) {
+	var ids []string
+	switch e := e.(type) {
+	case *agui.TextMessageStart:
+		ids = []string{e.MessageID}
+	case *agui.ReasoningStart:
+		ids = []string{e.MessageID}
+	case *agui.ReasoningMessageStart:
+		ids = []string{e.MessageID}
+	case *agui.ToolCallStart:
+		ids = []string{e.ToolCallID, e.ParentMessageID}
+	case *agui.ToolCallResult:
+		ids = []string{e.MessageID}
+	}
+	for _, id := range ids {
+		delete(r.known, remote.OriginalID(r.agent, id)) // events of an earlier attempt have own IDs
+	}
+}
+
 func (r *Relay) own(id string) string {
 	if known, ok := r.known[id]; ok {
 		return known
