@@ -2,6 +2,8 @@ package relay_test
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,4 +64,28 @@ func TestContinuedRun(t *testing.T) {
 			t.Errorf("continued after event %d (-want +got):\n%s", n, diff)
 		}
 	}
+}
+
+// TestContinuedTwice: a remote that repeats what it has sent before the continuation breaks the
+// protocol, and nothing of that reaches the log.
+func TestContinuedTwice(t *testing.T) {
+	t.Parallel()
+	l := newLane(t)
+	first := l.relay(nil)
+	first.add(started(), &agui.TextMessageStart{MessageID: "m1", Role: agui.RoleAssistant})
+	progress, err := first.Progress("id-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := first.written()
+	second := l.relay(nil)
+	if err := second.Repeat(t.Context(), progress, written); err != nil {
+		t.Fatal(err)
+	}
+	err = second.Add(t.Context(), &agui.TextMessageStart{MessageID: "m1", Role: agui.RoleAssistant})
+	failure, ok := errors.AsType[*remote.Error](err)
+	if !ok || failure.Kind != remote.KindProtocol || !strings.Contains(failure.Message, string(agui.RuleAlreadyOpen)) {
+		t.Errorf("got %v, want a protocol error with the rule %s", err, agui.RuleAlreadyOpen)
+	}
+	wantEvents(t, second.written(), written)
 }

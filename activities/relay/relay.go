@@ -10,6 +10,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,8 +62,8 @@ func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgen
 	return r
 }
 
-// Add writes an event, and returns when the attempt has taken it. The error is the attempt's, or a
-// *RunError.
+// Add writes an event, and returns when the attempt has taken it. The error is the attempt's, a *RunError,
+// or a *remote.Error for an event that breaks the protocol.
 func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	switch e := received.(type) {
 	case *agui.RunStarted:
@@ -92,15 +93,14 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	if r.isReplay {
 		return nil
 	}
-	agui.RenameIDs(received, r.own)
 	r.begin(received)
+	agui.RenameIDs(received, r.own)
 	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
 		return r.emit(ctx, r.missing(snapshot)...)
 	}
 	return r.emit(ctx, received)
 }
 
-// own returns the thread's ID of an item that the remote names.
 // begin forgets the earlier items with the IDs of those that an event begins: some servers number the
 // messages of each run from 1. A call is never added to a message of an earlier run.
 func (r *Relay) begin(e agui.Event) {
@@ -122,6 +122,7 @@ func (r *Relay) begin(e agui.Event) {
 	}
 }
 
+// own returns the thread's ID of an item that the remote names.
 func (r *Relay) own(id string) string {
 	if known, ok := r.known[id]; ok {
 		return known
@@ -179,11 +180,14 @@ func show(m agui.Message) (events []agui.Event) {
 }
 
 // emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before
-// the run is complete.
+// the run is complete. An event in an illegal order is a *remote.Error: the client cannot find it if the
+// stream was continued inside a run, or has several runs.
 func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 	for _, e := range events {
-		_ = r.verifier.Check(e) // the client has checked the order
-		_ = r.reducer.Apply(e)  // a change that does not apply has no effect on clients either
+		if err := r.verifier.Check(e); err != nil {
+			return protocolError(e, err)
+		}
+		_ = r.reducer.Apply(e) // a change that does not apply has no effect on clients either
 		if start, ok := e.(*agui.ToolCallStart); ok {
 			r.started = append(r.started, start.ToolCallID)
 		}
@@ -198,6 +202,19 @@ func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 	}
 	r.emitted += len(events)
 	return nil
+}
+
+// protocolError returns the failure of a run whose event does not fit the events before it. err is that
+// of the verifier.
+func protocolError(e agui.Event, err error) *remote.Error {
+	invalid := &remote.ProtocolError{Rule: remote.RuleMalformed, Type: e.EventType(), Err: err}
+	if order, ok := errors.AsType[*agui.OrderError](err); ok {
+		invalid.Rule = order.Rule
+	}
+	return &remote.Error{
+		Kind: remote.KindProtocol, Sent: true, Received: true, Err: invalid,
+		Message: fmt.Sprintf("%s does not fit the events before it: it breaks the rule %s", invalid.Type, invalid.Rule),
+	}
 }
 
 // Interrupts returns what the remote has asked, with its own IDs.
