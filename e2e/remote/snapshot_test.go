@@ -48,7 +48,7 @@ func TestSnapshotOfRemote(t *testing.T) {
 			}
 			told = append(told, line)
 		}
-		if got, want := strings.Join(told, "|"), `user:What is the sky like?|assistant:Let me look.|assistant:look{"at":"sky"}|tool:blue|assistant:It is blue.`; got != want {
+		if got, want := strings.Join(told, "|"), `user:What is the sky like?|assistant:Let me look.look{"at":"sky"}|tool:blue|assistant:It is blue.`; got != want {
 			t.Errorf("%s shows %s, want %s", name, got, want)
 		}
 	}
