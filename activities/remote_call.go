@@ -183,7 +183,7 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 		}
 		result.Remote = &stream.RemoteRun{Thread: remoteThread(t)}
 		if answer.Outcome == runs.OutcomeSuccess {
-			result.Remote.Asked = noteInterrupts(t, relayed, &answer)
+			result.Remote.Asked = noteInterrupts(relayed, &answer)
 		}
 	}
 	if result.Answer, err = json.Marshal(answer); err != nil {

@@ -30,7 +30,7 @@ import (
 // decisions about them. So no workflow carries them.
 
 // noteInterrupts adds the interrupts of a run to its answer, and returns them for the done record.
-func noteInterrupts(t turn, relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
+func noteInterrupts(relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
 	for i, interrupt := range relayed.Interrupts() {
 		q := runs.AskedQuestion{CallID: relayed.OwnID(interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
 		answer.Questions = append(answer.Questions, q)
