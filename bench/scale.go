@@ -24,6 +24,7 @@ type scale struct {
 var scales = []scale{
 	{amount{"approvals", "Approvals of single runs in perdure dev", 100, 20}, approvals, "dev", nil, false},
 	{amount{"cancels", "Cancels of single runs in perdure dev", 30, 5}, cancels, "dev", nil, false},
+	{amount{"remotes", "Runs of a remote agent in perdure dev, and of the same agent asked directly", 100, 20}, remotes, "dev", nil, false},
 	{amount{"memory", "Memory of perdure dev, with runs and as many parked runs", 1000, 200}, memory, "dev", []string{"PERDURE_PARK_AFTER=1s"}, false},
 	{amount{"kills", "Workers killed while they stream", 20, 5}, kills, "apart", nil, false},
 	{amount{"crowd", "Viewers of one run", 5000, 300}, crowd, "apart", small, true},
