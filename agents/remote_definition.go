@@ -1,5 +1,20 @@
 package agents
 
+import "net/url"
+
+// RemoteHost returns the host of the server of a remote agent, with a port that is not the default; "" =
+// the agent is not remote.
+func (d *Definition) RemoteHost() string {
+	if d.Remote == nil {
+		return ""
+	}
+	u, err := url.Parse(d.Remote.URL)
+	if err != nil { // a definition that was checked has a valid URL
+		return ""
+	}
+	return u.Host
+}
+
 // AcceptsCommands reports whether clients may answer interrupts in forwardedProps.command. Front ends of
 // LangGraph and Mastra do so, and a remote agent may be one of these.
 func (d *Definition) AcceptsCommands() bool { return d.LegacyInterrupts || d.Remote != nil }

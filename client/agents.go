@@ -14,6 +14,9 @@ type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Model       string `json:"model"`
+	// Remote is the host of the server of a remote agent, which has no model; "" = the agent is not
+	// remote.
+	Remote string `json:"remote"`
 	// Scope tells to whom the agent belongs. Tenant is set for ScopeTenant.
 	Scope  Scope    `json:"scope"`
 	Tenant string   `json:"tenant,omitempty"`

@@ -15,9 +15,9 @@ var yes, no = true, false
 // people. A member that is nil is unknown, not absent: the API cannot ask the model or the workers'
 // tools.
 func capabilities(p catalog.Published, subagents []agui.SubagentInfo, i involvement) agui.AgentCapabilities {
-	hasTools := len(p.Tools) > 0
 	_, fromClients := agents.SplitTools(p.Tools)
-	clients := len(fromClients) > 0
+	clients := len(fromClients) > 0 || p.Remote != nil && p.Remote.Forward.HasTools()
+	hasTools := len(p.Tools) > 0 || clients
 	delegation, handsOver := len(subagents) > 0, len(agents.Handoffs(p.Tools)) > 0
 	several := delegation || handsOver
 	parallel := hasTools && p.Limits.ParallelTools > 1
@@ -48,13 +48,13 @@ func revision(p catalog.Published) json.RawMessage {
 }
 
 // mayHaveDeltas reports whether runs of the agent may send state deltas; nil = unknown. Deltas come
-// from the definition, and from tools, whose behavior only workers know. Without
-// either there are none.
+// from the definition, from tools, whose behavior only workers know, and from remote agents. Otherwise
+// there are none.
 func mayHaveDeltas(p catalog.Published) *bool {
 	switch {
 	case len(p.State.Predict) > 0, len(p.State.Results) > 0, len(p.State.Write) > 0:
 		return &yes
-	case len(p.Tools) == 0:
+	case len(p.Tools) == 0 && p.Remote == nil:
 		return &no
 	}
 	return nil

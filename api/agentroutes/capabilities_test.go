@@ -17,6 +17,7 @@ func TestCapabilitiesFollowDefinition(t *testing.T) {
 	}{
 		"no tool can change the state":  {agents.Definition{Name: "a", Model: "p/m"}, `{"snapshots":true,"deltas":false,"persistentState":true}`},
 		"a tool may change the state":   {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"t"}}, `{"snapshots":true,"persistentState":true}`},
+		"a remote agent may change it":  {agents.Definition{Name: "a", Remote: &agents.Remote{URL: "https://h"}}, `{"snapshots":true,"persistentState":true}`},
 		"the state follows an argument": {agents.Definition{Name: "a", Model: "p/m", Tools: []string{"write"}, State: agents.State{Predict: predict}}, `{"snapshots":true,"deltas":true,"persistentState":true}`},
 	} {
 		got, err := json.Marshal(capabilities(catalog.Published{Definition: &test.definition}, nil, involvement{}).State)

@@ -17,8 +17,8 @@ type involvement struct {
 	hasApprovals bool
 	// asksUser tells that the agent has a built-in tool that asks the user.
 	asksUser bool
-	// mayAskUser tells that the agent has tools of workers or is a program, which may ask. Only the
-	// workers know.
+	// mayAskUser tells that the agent has tools of workers, is a program or is remote, which may ask. Only
+	// the workers, or the other server, know.
 	mayAskUser bool
 }
 
@@ -72,7 +72,7 @@ func (w *involvementWalk) addConversation(d *agents.Definition) {
 // addAgent adds an agent without its limits and handoffs.
 func (w *involvementWalk) addAgent(d *agents.Definition) {
 	w.hasApprovals = w.hasApprovals || len(d.Approvals) > 0
-	w.mayAskUser = w.mayAskUser || d.Workflow != ""
+	w.mayAskUser = w.mayAskUser || d.Workflow != "" || d.Remote != nil
 	w.addTools(d.Tools)
 	for i := range d.Steps {
 		d.Steps[i].Each(w.addStep)

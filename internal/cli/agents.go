@@ -40,11 +40,19 @@ func (e *environment) listAgents() *cobra.Command {
 			}
 			rows := [][]string{{"AGENT", "SCOPE", "MODEL", "REVISION", "DESCRIPTION"}}
 			for _, a := range list.Value.Items {
-				rows = append(rows, []string{a.Name, string(a.Scope), a.Model, shortRevision(a.Revision), a.Description})
+				rows = append(rows, []string{a.Name, string(a.Scope), modelOf(a), shortRevision(a.Revision), a.Description})
 			}
 			return e.printResult(cmd, list.JSON, "", rows)
 		},
 	}
+}
+
+// modelOf returns the model of an agent, or where a remote agent runs.
+func modelOf(a client.Agent) string {
+	if a.Remote != "" {
+		return "remote: " + a.Remote
+	}
+	return a.Model
 }
 
 // shortRevision returns the first 12 digits of a revision, which suffice to distinguish revisions,
@@ -74,7 +82,7 @@ func (e *environment) showAgent() *cobra.Command {
 		}
 		v := a.Value
 		return e.printResult(cmd, a.JSON, "", [][]string{
-			{"agent", v.Name}, {"scope", string(v.Scope)}, {"description", v.Description}, {"model", v.Model}, {"revision", v.Revision},
+			{"agent", v.Name}, {"scope", string(v.Scope)}, {"description", v.Description}, {"model", modelOf(v)}, {"revision", v.Revision},
 			{"tools", strings.Join(v.Tools, ", ")}, {"unavailable", strings.Join(v.UnavailableTools, ", ")}, {"warnings", strings.Join(v.Warnings, "; ")},
 		})
 	})

@@ -24,7 +24,7 @@ const columns: Column<Agent>[] = [
       </>
     ),
   },
-  { title: "Model", cell: ({ model }) => <code className={styles.model}>{model || "–"}</code> },
+  { title: "Model", cell: ({ model, remote }) => <code className={styles.model}>{remote === undefined ? model || "–" : `remote: ${safeText(remote)}`}</code> },
   { title: "Tools", cell: ({ tools, unavailableTools }) => <ToolList tools={tools ?? []} unavailable={unavailableTools ?? []} most={4} /> },
   { title: "Scope", cell: ({ scope }) => scope },
   { title: "Revision", cell: ({ revision }) => <code title={revision}>{shortRevision(revision)}</code> },
