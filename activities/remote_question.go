@@ -91,7 +91,16 @@ func (a *Activities) remoteInterrupt(ctx context.Context, s *runs.Interrupts, c 
 		}
 	}
 	metadata[stream.MetadataQuestion] = encodedSource
-	return agui.Interrupt{Reason: i.Reason, Message: i.Message, ResponseSchema: i.ResponseSchema, ToolCallID: asked.ToolCallID, Metadata: metadata}, nil
+	return agui.Interrupt{Reason: shownReason(i.Reason), Message: i.Message, ResponseSchema: i.ResponseSchema, ToolCallID: asked.ToolCallID, Metadata: metadata}, nil
+}
+
+// shownReason returns the reason of an interrupt of a remote agent as clients see it. The reason tool_call
+// is that of Perdure's own approvals, which clients answer in another form.
+func shownReason(reason string) string {
+	if reason == reasonToolCall {
+		return "remote:" + reasonToolCall
+	}
+	return reason
 }
 
 // ownMetadata begins the members of metadata that Perdure sets. A Perdure behind this one sets them,
@@ -105,7 +114,7 @@ func (ic *interruptContext) addRemoteQuestion(ctx context.Context, c runs.Interr
 		return err
 	}
 	i := asked.Interrupt
-	a.Reason, a.Message, a.ResponseSchema = i.Reason, cmp.Or(i.Message, "The agent asks."), i.ResponseSchema
+	a.Reason, a.Message, a.ResponseSchema = shownReason(i.Reason), cmp.Or(i.Message, "The agent asks."), i.ResponseSchema
 	if _, isShown := ic.thread.FindCall(asked.ToolCallID); isShown {
 		a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(runs.Interrupt{Call: runs.Call{ID: asked.ToolCallID}})
 	}

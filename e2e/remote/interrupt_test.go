@@ -67,7 +67,7 @@ func TestInterruptsOfRemote(t *testing.T) {
 	f := p.FollowAgent(t, "/v1/agents/afar/runs", in)
 	f.Finish(t)
 	asked := kit.InterruptsOf(t, f.Events)
-	if len(asked) != 2 || asked[0].Reason != "tool_call" || asked[1].Reason != "input" || asked[1].Message != "Which account?" || asked[1].ToolCallID != "" || asked[0].ToolCallID == "" {
+	if len(asked) != 2 || asked[0].Reason != "remote:tool_call" || asked[1].Reason != "input" || asked[1].Message != "Which account?" || asked[1].ToolCallID != "" || asked[0].ToolCallID == "" {
 		t.Fatalf("interrupts = %+v, want those of the remote", asked)
 	}
 	if item := p.AwaitInboxItem(t, in, asked[0].ID); item["message"] != "Pay?" || item["toolName"] != "pay" {

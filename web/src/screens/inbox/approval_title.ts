@@ -10,7 +10,7 @@ export function titleOf(approval: Approval): string {
 /** Returns what distinguishes an approval from others of the same title, in one line. */
 export function summaryOf(approval: Approval): string {
   if (isLimit(approval)) return approval.message;
-  if (isQuestion(approval)) return `Question of ${approval.toolName}`;
+  if (isQuestion(approval)) return `Question of ${approval.toolName || approval.agent}`;
   return approval.argsTruncated ? "Arguments too large for a line" : argumentsText(approval.args);
 }
 

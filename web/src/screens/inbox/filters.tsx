@@ -36,6 +36,6 @@ export function Filters({ filter, known, onChange }: FiltersProps) {
 }
 
 function optionsOf(all: string, values: string[], chosen: string | undefined): Option[] {
-  const names = new Set(chosen === undefined ? values : [...values, chosen]);
+  const names = new Set([...values, chosen ?? ""].filter((name) => name !== "")); // a remote agent asks without a tool
   return [{ id: "", label: all }, ...[...names].sort().map((id) => ({ id, label: id === "me" ? "Me" : id }))];
 }
