@@ -155,7 +155,7 @@ func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput) 
 			return err
 		}
 		decisions = append(decisions, d)
-		if i.ToolCallID != "" && i.Interrupt.Reason == reasonToolCall {
+		if _, isShown := t.conversation.FindCall(i.ToolCallID); isShown && i.Interrupt.Reason == reasonToolCall {
 			in.answers = append(in.answers, relay.Answer{CallID: i.ToolCallID, Content: answerText(d)})
 		}
 	}
