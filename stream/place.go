@@ -74,7 +74,7 @@ func belongsToMessage(e agui.Event, exceptCalls []string) bool {
 	switch e := e.(type) {
 	case *agui.TextMessageStart, *agui.TextMessageContent, *agui.TextMessageEnd,
 		*agui.ReasoningStart, *agui.ReasoningMessageStart, *agui.ReasoningMessageContent, *agui.ReasoningMessageEnd,
-		*agui.ReasoningEnd, *agui.ReasoningEncryptedValue, *agui.ActivitySnapshot, *agui.ActivityDelta:
+		*agui.ReasoningEnd, *agui.ReasoningEncryptedValue, *agui.ActivitySnapshot, *agui.ActivityDelta, *agui.MessagesSnapshot:
 		return true
 	case *agui.ToolCallStart:
 		call = e.ToolCallID

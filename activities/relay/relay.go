@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agui"
@@ -96,7 +95,7 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	r.begin(received)
 	agui.RenameIDs(received, r.own)
 	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
-		return r.emit(ctx, r.missing(snapshot)...)
+		return r.addSnapshot(ctx, snapshot)
 	}
 	return r.emit(ctx, received)
 }
@@ -130,55 +129,6 @@ func (r *Relay) own(id string) string {
 	return remote.NewID(r.agent, r.runID, id)
 }
 
-// missing returns the events with which clients learn the messages of a snapshot that they do not have
-// from this run. Messages of others stay as they are: only those that this run has begun, or that
-// nobody has, are the remote's.
-func (r *Relay) missing(snapshot *agui.MessagesSnapshot) (events []agui.Event) {
-	have := r.reducer.Messages()
-	for _, m := range snapshot.Messages {
-		isKnown := slices.ContainsFunc(have, func(h agui.Message) bool { return h.ID == m.ID }) || r.isEarlier(m.ID)
-		if isKnown || m.Role == agui.RoleUser || m.Role == agui.RoleSystem || m.Role == agui.RoleDeveloper {
-			continue
-		}
-		events = append(events, show(m)...)
-	}
-	return events
-}
-
-// isEarlier reports whether the thread had an item before the run.
-func (r *Relay) isEarlier(own string) bool {
-	for _, id := range r.known {
-		if id == own {
-			return true
-		}
-	}
-	return false
-}
-
-// show returns the events of a whole message.
-func show(m agui.Message) (events []agui.Event) {
-	switch m.Role {
-	case agui.RoleAssistant:
-		if text := m.Content.Text(); text != "" {
-			events = append(events, &agui.TextMessageStart{MessageID: m.ID, Role: agui.RoleAssistant, Name: m.Name, SubagentRunID: m.SubagentRunID},
-				&agui.TextMessageContent{MessageID: m.ID, Delta: text, SubagentRunID: m.SubagentRunID}, &agui.TextMessageEnd{MessageID: m.ID, SubagentRunID: m.SubagentRunID})
-		}
-		for _, c := range m.ToolCalls {
-			events = append(events, &agui.ToolCallStart{ToolCallID: c.ID, ToolCallName: c.Name, ParentMessageID: m.ID, SubagentRunID: m.SubagentRunID})
-			if c.Arguments != "" {
-				events = append(events, &agui.ToolCallArgs{ToolCallID: c.ID, Delta: c.Arguments, SubagentRunID: m.SubagentRunID})
-			}
-			events = append(events, &agui.ToolCallEnd{ToolCallID: c.ID, SubagentRunID: m.SubagentRunID})
-		}
-	case agui.RoleTool:
-		events = append(events, &agui.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, SubagentRunID: m.SubagentRunID})
-	case agui.RoleReasoning:
-		events = append(events, &agui.ReasoningStart{MessageID: m.ID}, &agui.ReasoningMessageStart{MessageID: m.ID},
-			&agui.ReasoningMessageContent{MessageID: m.ID, Delta: m.Content.Text()}, &agui.ReasoningMessageEnd{MessageID: m.ID}, &agui.ReasoningEnd{MessageID: m.ID})
-	}
-	return events
-}
-
 // emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before
 // the run is complete. An event in an illegal order is a *remote.Error: the client cannot find it if the
 // stream was continued inside a run, or has several runs.
@@ -188,8 +138,15 @@ func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 			return protocolError(e, err)
 		}
 		_ = r.reducer.Apply(e) // a change that does not apply has no effect on clients either
-		if start, ok := e.(*agui.ToolCallStart); ok {
-			r.started = append(r.started, start.ToolCallID)
+		switch e := e.(type) {
+		case *agui.ToolCallStart:
+			r.started = append(r.started, e.ToolCallID)
+		case *agui.MessagesSnapshot:
+			for _, m := range e.Messages {
+				for _, c := range m.ToolCalls {
+					r.started = append(r.started, c.ID)
+				}
+			}
 		}
 	}
 	if len(events) == 0 {

@@ -223,6 +223,9 @@ func (p *Projection) onAttempt(ctx context.Context, rec *stream.Record) error {
 
 // onEvents shows the events of an attempt, except for those that are hidden from the reader. A done
 // record also closes the lane, and only then do its steps and subagents count as ended.
+//
+// A MESSAGES_SNAPSHOT of an attempt has the messages of its lane only, so no reader is sent it: the
+// snapshot at the end of the run has what it corrects.
 func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	v := p.lane(rec.Lane)
 	if v.writer != rec.Writer {
@@ -235,6 +238,11 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	v.wrote = v.wrote || len(events) > 0
 	for i, e := range events {
 		position := stream.Position{Seq: rec.Seq, Index: i}
+		if agui.TypeOf(e) == agui.EventMessagesSnapshot { // of the attempt's own messages
+			p.needsSnapshot = true
+			p.index++
+			continue
+		}
 		if changesScopes(e) {
 			v.scopes = append(v.scopes, shownEvent{position, e})
 		}
