@@ -5,10 +5,13 @@
 //	                    └──────► agui.Reducer ──► messages, calls and interrupts of the done record
 //
 // What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR, interrupts in custom events)
-// is not written: the run of Perdure has its own.
+// is not written: the run of Perdure has its own. Neither are the events of the remote's framework (RAW,
+// rawEvent): they are for its developers, have more bytes than all others, and can have what its clients
+// must not see, such as the prompt of the system.
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +40,7 @@ type Relay struct {
 	verifier agui.Verifier // of what was written, to find what is open
 	reducer  *agui.Reducer
 	started  []string // tool calls of this run, in order
+	hasState bool     // the run has set the state: before, the reducer does not know it
 	isReplay bool     // the events are of an earlier run
 	asking   []agui.Event
 	end      *agui.RunFinished // nil = the run has not finished
@@ -89,15 +93,23 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	case *agui.StepFinished:
 		e.StepName = r.agent + "/" + e.StepName
 	}
-	if r.isReplay {
+	if _, isRaw := received.(*agui.Raw); isRaw || r.isReplay || r.repeatsState(received) {
 		return nil
 	}
+	received.Base().RawEvent = nil
 	r.begin(received)
 	agui.RenameIDs(received, r.own)
 	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
 		return r.addSnapshot(ctx, snapshot)
 	}
 	return r.emit(ctx, received)
+}
+
+// repeatsState reports whether an event sets the state to the value that it has: LangGraph sends its state
+// after each event of a node.
+func (r *Relay) repeatsState(e agui.Event) bool {
+	snapshot, ok := e.(*agui.StateSnapshot)
+	return ok && r.hasState && bytes.Equal(snapshot.Snapshot, r.reducer.State())
 }
 
 // begin forgets the earlier items with the IDs of those that an event begins: some servers number the
@@ -141,6 +153,8 @@ func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
 		switch e := e.(type) {
 		case *agui.ToolCallStart:
 			r.started = append(r.started, e.ToolCallID)
+		case *agui.StateSnapshot:
+			r.hasState = true
 		case *agui.MessagesSnapshot:
 			for _, m := range e.Messages {
 				for _, c := range m.ToolCalls {

@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -107,4 +108,24 @@ func TestCallsOfSnapshot(t *testing.T) {
 	if want := []string{"c1", "c2"}; message != own("m1") || !slices.Equal(ids, want) {
 		t.Errorf("calls of the client = %q in %q, want %q in %q", ids, message, want, own("m1"))
 	}
+}
+
+// TestRepeatedState: a snapshot of the state that changes nothing is written once. The first one of a run is
+// written in any case: the relay does not know the state before.
+func TestRepeatedState(t *testing.T) {
+	t.Parallel()
+	state := func(value string) agui.Event { return &agui.StateSnapshot{Snapshot: json.RawMessage(value)} }
+	r := newLane(t).relay(nil)
+	r.add(started(), state("{}"), state("{}"), state(`{"n":1}`), state(`{"n":1}`), &agui.StateDelta{Delta: json.RawMessage(`[{"op":"replace","path":"/n","value":2}]`)}, state(`{"n":1}`), finished())
+	r.wantWritten(state("{}"), state(`{"n":1}`), &agui.StateDelta{Delta: json.RawMessage(`[{"op":"replace","path":"/n","value":2}]`)}, state(`{"n":1}`))
+}
+
+// TestRawEvents: the events of the remote's framework are not written.
+func TestRawEvents(t *testing.T) {
+	t.Parallel()
+	r := newLane(t).relay(nil)
+	raw := agui.BaseEvent{RawEvent: json.RawMessage(`{"prompt":"secret"}`)}
+	r.add(started(), &agui.Raw{Event: json.RawMessage(`{"prompt":"secret"}`)}, &agui.TextMessageStart{BaseEvent: raw, MessageID: "m1", Role: agui.RoleAssistant},
+		&agui.Custom{BaseEvent: raw, Name: "on_interrupt", Value: json.RawMessage(`"Sure?"`)}, &agui.TextMessageEnd{MessageID: "m1"}, finished())
+	r.wantWritten(&agui.TextMessageStart{MessageID: own("m1"), Role: agui.RoleAssistant}, &agui.TextMessageEnd{MessageID: own("m1")})
 }
