@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agui"
@@ -36,6 +37,8 @@ type Relay struct {
 	// known has the IDs of the thread by those that the remote knows, for items of earlier runs.
 	known map[string]string
 	tools []agui.Tool // that the remote may call
+	// unanswered are the remote's IDs of the calls in the input that have no result.
+	unanswered []string
 
 	verifier agui.Verifier // of what was written, to find what is open
 	reducer  *agui.Reducer
@@ -59,7 +62,7 @@ func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has fai
 func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
 	r := &Relay{
 		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(agent, ids), tools: in.Tools,
-		reducer: agui.NewReducer(nil, nil),
+		unanswered: unansweredCalls(in.Messages), reducer: agui.NewReducer(nil, nil),
 	}
 	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})
 	return r
@@ -93,7 +96,7 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	case *agui.StepFinished:
 		e.StepName = r.agent + "/" + e.StepName
 	}
-	if _, isRaw := received.(*agui.Raw); isRaw || r.isReplay || r.repeatsState(received) {
+	if _, isRaw := received.(*agui.Raw); isRaw || r.isReplay || r.repeatsState(received) || r.repeatsCall(received) {
 		return nil
 	}
 	received.Base().RawEvent = nil
@@ -110,6 +113,33 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 func (r *Relay) repeatsState(e agui.Event) bool {
 	snapshot, ok := e.(*agui.StateSnapshot)
 	return ok && r.hasState && bytes.Equal(snapshot.Snapshot, r.reducer.State())
+}
+
+// unansweredCalls returns the IDs of the calls that have no result among the messages.
+func unansweredCalls(messages []agui.Message) (ids []string) {
+	for _, m := range messages {
+		for _, c := range m.ToolCalls {
+			if !slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == c.ID }) {
+				ids = append(ids, c.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// repeatsCall reports whether an event announces a call again that waits for its result since an earlier
+// run: LangGraph does so when a tool that has interrupted the run is resumed.
+func (r *Relay) repeatsCall(e agui.Event) bool {
+	var id string
+	switch e := e.(type) {
+	case *agui.ToolCallStart:
+		id = e.ToolCallID
+	case *agui.ToolCallArgs:
+		id = e.ToolCallID
+	case *agui.ToolCallEnd:
+		id = e.ToolCallID
+	}
+	return id != "" && slices.Contains(r.unanswered, id)
 }
 
 // begin forgets the earlier items with the IDs of those that an event begins: some servers number the

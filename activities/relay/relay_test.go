@@ -330,3 +330,21 @@ func TestClientCalls(t *testing.T) {
 		t.Errorf("AnswerID = %s, want none: no message has text", got)
 	}
 }
+
+// TestRepeatedCall: a call that waits for its result since an earlier run is not begun again, and gets its
+// result. A call that has one is another call with the same ID.
+func TestRepeatedCall(t *testing.T) {
+	t.Parallel()
+	asking := remote.NewID(agent, "r0", "m0")
+	before := func(id string) string { return remote.NewID(agent, "r0", id) }
+	r := newLane(t).relay([]agui.Message{
+		{ID: asking, Role: agui.RoleAssistant, ToolCalls: []agui.ToolCall{{ID: before("c1"), Name: "add"}, {ID: before("c2"), Name: "add"}}},
+		{ID: before("m1"), Role: agui.RoleTool, ToolCallID: before("c2")},
+	})
+	r.add(started())
+	r.add(call("c1", "add", "")...)
+	r.add(&agui.ToolCallResult{MessageID: "m2", ToolCallID: "c1", Content: agui.TextContent("2")})
+	r.add(call("c2", "add", "m3")...)
+	r.add(finished())
+	r.wantWritten(append([]agui.Event{&agui.ToolCallResult{MessageID: own("m2"), ToolCallID: before("c1"), Content: agui.TextContent("2")}}, call(own("c2"), "add", own("m3"))...)...)
+}
