@@ -193,7 +193,7 @@ func (a *Activities) describeRun(relayed *relay.Relay, answer *runs.ModelAnswer)
 		}
 	}
 	for i, u := range relayed.Usage() {
-		u = a.withCost(u.Provider+"/"+u.Model, u)
+		u = a.withCost(u.Provider+"/"+u.Model, plausible(u))
 		if i == 0 {
 			answer.Usage = u
 		} else {
@@ -207,7 +207,7 @@ func (a *Activities) describeRun(relayed *relay.Relay, answer *runs.ModelAnswer)
 func (a *Activities) endSpan(span *telemetry.Chat, relayed *relay.Relay, err error) {
 	response := telemetry.ChatResponse{Error: errorKind(err), Currency: a.currency()}
 	if usage := runs.Sum(relayed.Usage()); len(usage) == 1 {
-		u := a.withCost(usage[0].Provider+"/"+usage[0].Model, usage[0])
+		u := a.withCost(usage[0].Provider+"/"+usage[0].Model, plausible(usage[0]))
 		response.Model, response.Input, response.Output, response.Cost = u.Model, u.Input, u.Output, u.Cost
 	}
 	span.End(response)
