@@ -190,6 +190,9 @@ func (a *Activities) describeRun(relayed *relay.Relay, answer *runs.ModelAnswer)
 	if answer.Outcome == runs.OutcomeSuccess {
 		if messageID, calls := relayed.ClientCalls(); len(calls) > 0 {
 			answer.MessageID, answer.Calls, answer.InterruptCount = messageID, calls, len(calls)
+			if len(calls) > runs.MaxInterrupts { // the run fails
+				answer.Calls, answer.CallCount = calls[:runs.MaxInterrupts], len(calls)
+			}
 		}
 	}
 	for i, u := range relayed.Usage() {

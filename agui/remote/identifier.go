@@ -39,13 +39,28 @@ func digest(texts ...string) []byte {
 const (
 	separator = ":" // not part of the name of an agent
 	runDigits = 16  // hexadecimal digits of a run's digest
+	// maxPlain bounds the remote's ID in an own ID, in bytes: own IDs go to histories.
+	maxPlain = 96
+	// digestPrefix and idDigits make the form of a remote's ID that cannot be a part of an own ID.
+	digestPrefix = "sha256-"
+	idDigits     = 32
 )
 
 // NewID returns Perdure's ID of a message, tool call or interrupt that a remote agent has begun in a
 // run: agent, digest of the run, and the remote's ID. run is the ID under which the remote was asked
-// for the run. It stays the same when the run is repeated.
+// for the run. It stays the same when the run is repeated. A remote's ID of more than 96 bytes, or with other characters than
+// visible ASCII, is replaced by its digest, which the remote does not know.
 func NewID(agent, run, remoteID string) string {
-	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + remoteID
+	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + plain(remoteID)
+}
+
+// plain returns a remote's ID in the form in which it is part of an own ID.
+func plain(remoteID string) string {
+	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
+	if len(remoteID) <= maxPlain && !strings.ContainsFunc(remoteID, func(r rune) bool { return !isVisible(r) }) {
+		return remoteID
+	}
+	return digestPrefix + hex.EncodeToString(digest(remoteID))[:idDigits]
 }
 
 // OriginalID returns the remote's ID of an item for which agent is responsible. It returns any other

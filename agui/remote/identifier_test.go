@@ -2,6 +2,7 @@ package remote
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,12 @@ func TestIDs(t *testing.T) {
 		}
 		if OriginalID("other", own) != own {
 			t.Errorf("OriginalID of another agent = %q, want it unchanged", OriginalID("other", own))
+		}
+	}
+	for _, id := range []string{strings.Repeat("m", 97), "a b", "ä", "a\n"} {
+		own := NewID("analyst", "run:1", id)
+		if original := OriginalID("analyst", own); len(own) > 100 || !strings.HasPrefix(original, "sha256-") || NewID("analyst", "run:1", id) != own || NewID("analyst", "run:1", id+"x") == own {
+			t.Errorf("NewID(%q) = %q, want a digest of its own", id, own)
 		}
 	}
 	for _, id := range []string{"u1", "analyst:u1", "analyst:0123456789abcdeX:u1", "analyst:0123456789abcdef"} {
