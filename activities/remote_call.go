@@ -172,7 +172,7 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 	var events []agui.Event
 	if relayed != nil {
 		events = relayed.Close()
-		result.Messages = relayed.Messages()
+		result.Messages, result.ProviderIDs = relayed.Messages(), relayed.ChangedIDs()
 		a.describeRun(relayed, &answer)
 	}
 	var err error

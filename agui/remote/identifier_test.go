@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/agui"
 )
 
 func TestThreadID(t *testing.T) {
@@ -46,7 +48,12 @@ func TestIDs(t *testing.T) {
 			t.Errorf("OriginalID(%q) = %q, want it unchanged", id, got)
 		}
 	}
-	if got := KnownIDs("a", []string{"u1", NewID("a", "r", "m")}); got["u1"] != "u1" || got["m"] != NewID("a", "r", "m") {
-		t.Errorf("known IDs = %v", got)
+	sent := []agui.Message{{ID: "u1", Role: agui.RoleUser}, {ID: "m", Role: agui.RoleAssistant, ToolCalls: []agui.ToolCall{{ID: "c"}}}, {ID: "changed", Role: agui.RoleTool, ToolCallID: "c"}}
+	ids := []string{"u1", NewID("a", "r", "m"), NewID("a", "r", "c"), NewID("a", "r", "first"), NewID("a", "r", "c")}
+	got := KnownIDs(sent, ids)
+	for i, id := range []string{"u1", "m", "c", "changed"} {
+		if got[id] != ids[i] {
+			t.Errorf("known ID of %q = %q, want %q", id, got[id], ids[i])
+		}
 	}
 }
