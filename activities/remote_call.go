@@ -177,7 +177,7 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 	var err error
 	if relayed != nil {
 		events = relayed.Close()
-		result.Messages = relayed.Messages()
+		result.Messages, result.ProviderIDs = relayed.Messages(), relayed.ChangedIDs()
 		if err = a.describeRun(ctx, t, relayed, &answer); err != nil {
 			return answer, err
 		}
@@ -200,6 +200,9 @@ func (a *Activities) describeRun(ctx context.Context, t turn, relayed *relay.Rel
 	if answer.Outcome == runs.OutcomeSuccess {
 		if messageID, calls := relayed.ClientCalls(); len(calls) > 0 {
 			answer.MessageID, answer.InterruptCount = messageID, len(calls)
+			if len(calls) > runs.MaxInterrupts { // the run fails
+				answer.CallCount, calls = len(calls), calls[:runs.MaxInterrupts]
+			}
 			gate, err := a.approvalGate(ctx, t.definition, t.in.Step, t.conversation)
 			if err != nil {
 				return err
@@ -210,7 +213,7 @@ func (a *Activities) describeRun(ctx context.Context, t turn, relayed *relay.Rel
 		}
 	}
 	for i, u := range relayed.Usage() {
-		u = a.withCost(u.Provider+"/"+u.Model, u)
+		u = a.withCost(u.Provider+"/"+u.Model, plausible(u))
 		if i == 0 {
 			answer.Usage = u
 		} else {
@@ -238,7 +241,7 @@ func clientCall(call agui.ToolCall, gate narration.Gate) runs.Call {
 func (a *Activities) endSpan(span *telemetry.Chat, relayed *relay.Relay, err error) {
 	response := telemetry.ChatResponse{Error: errorKind(err), Currency: a.currency()}
 	if usage := runs.Sum(relayed.Usage()); len(usage) == 1 {
-		u := a.withCost(usage[0].Provider+"/"+usage[0].Model, usage[0])
+		u := a.withCost(usage[0].Provider+"/"+usage[0].Model, plausible(usage[0]))
 		response.Model, response.Input, response.Output, response.Cost = u.Model, u.Input, u.Output, u.Cost
 	}
 	span.End(response)

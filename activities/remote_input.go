@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -70,9 +71,10 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	if err != nil {
 		return in, err
 	}
-	in.request.Messages = agui.RenameMessageIDs(sentMessages(agent, entries), func(id string) string {
+	messages, changed := sentMessages(agent, entries)
+	in.request.Messages = agui.RenameMessageIDs(messages, func(id string) string {
 		in.ids = append(in.ids, id)
-		return remote.OriginalID(agent, id)
+		return cmp.Or(changed[id], remote.OriginalID(agent, id))
 	})
 	if forward.HasState() && len(t.conversation.State) > 0 {
 		in.request.State = t.conversation.State
@@ -110,17 +112,22 @@ func remoteThread(t turn) string {
 	return remote.ThreadID(t.in.Run.Tenant, t.in.Agent, thread)
 }
 
-// sentMessages returns the messages that a remote agent receives. Activities are for people, and AG-UI's
-// clients do not send them. The reasoning of another agent is of no use to this one.
-func sentMessages(agent string, entries []snapshot.Entry) []agui.Message {
-	messages := []agui.Message{}
+// sentMessages returns the messages that a remote agent receives, and the IDs that the agent has changed
+// since it has sent them. Activities are for people, and AG-UI's clients do not send them. The reasoning of
+// another agent is of no use to this one.
+func sentMessages(agent string, entries []snapshot.Entry) (messages []agui.Message, changed map[string]string) {
+	messages, changed = []agui.Message{}, map[string]string{}
 	for _, e := range entries {
-		isForeign := e.Message.Role == agui.RoleReasoning && remote.OriginalID(agent, e.Message.ID) == e.Message.ID
-		if e.Message.Role != agui.RoleActivity && !isForeign {
-			messages = append(messages, e.Message)
+		isForeign := remote.OriginalID(agent, e.Message.ID) == e.Message.ID
+		if e.Message.Role == agui.RoleActivity || e.Message.Role == agui.RoleReasoning && isForeign {
+			continue
+		}
+		messages = append(messages, e.Message)
+		if id := e.ProviderIDs[e.Message.ID]; id != "" && !isForeign {
+			changed[e.Message.ID] = id
 		}
 	}
-	return messages
+	return messages, changed
 }
 
 // forwardedProps returns the named members of the client's forwardedProps, as an object.

@@ -39,8 +39,18 @@ func tokenCount(n *int64) *int64 {
 // reportedUsage returns what a provider has reported, without Calls and Cost.
 func reportedUsage(f llm.Finish) runs.Usage {
 	u := f.Usage
-	return runs.Usage{
-		Provider: f.Provider, Model: modelName(f.Model), Input: tokenCount(u.Input), Output: tokenCount(u.Output), Total: tokenCount(u.Total),
-		Reasoning: tokenCount(u.Reasoning), CachedInput: tokenCount(u.CachedInput), CacheWrite: tokenCount(u.CacheWrite),
+	return plausible(runs.Usage{
+		Provider: f.Provider, Model: f.Model, Input: u.Input, Output: u.Output, Total: u.Total,
+		Reasoning: u.Reasoning, CachedInput: u.CachedInput, CacheWrite: u.CacheWrite,
+	})
+}
+
+// plausible returns the usage that a provider or a remote agent has reported, with bounded names and
+// without impossible counts.
+func plausible(u runs.Usage) runs.Usage {
+	u.Provider, u.Model = modelName(u.Provider), modelName(u.Model)
+	for _, count := range []**int64{&u.Input, &u.Output, &u.Total, &u.Reasoning, &u.CachedInput, &u.CacheWrite} {
+		*count = tokenCount(*count)
 	}
+	return u
 }

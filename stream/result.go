@@ -26,7 +26,8 @@ type Result struct {
 	// Remote is set in the done record of a remote agent's run.
 	Remote *RemoteRun `json:"remote,omitempty"`
 	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread. A
-	// request to the provider needs its own IDs.
+	// request to the provider needs its own IDs. Those of a remote agent are of the messages with
+	// results whose IDs the agent has changed.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// TenantAgents are the agents of the tenant to which the step hands work: a subagent, the agent
 	// of a step of a pipeline, or one to which the thread is handed over.

@@ -81,6 +81,10 @@ func (r *Relay) Messages() []agui.Message {
 	return messages
 }
 
+// ChangedIDs returns the IDs by which the remote knows messages of the run, if it has sent them with others
+// before, by the thread's IDs.
+func (r *Relay) ChangedIDs() map[string]string { return r.changed }
+
 // ClientCalls returns the calls of the client's tools that the run has left without a result, and the
 // ID of their message. A run whose calls are in several messages leaves those of the last one. A call
 // for which the run has asked an interrupt waits for that instead.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/perdure/perdure/agui"
 )
@@ -15,13 +16,15 @@ type Progress struct {
 	LastEventID string `json:"lastEventId"`
 	// Emitted is how many events the attempt had emitted by then.
 	Emitted int `json:"emitted"`
+	// Changed are the IDs of ChangedIDs by then.
+	Changed map[string]string `json:"changed,omitempty"`
 	// Asking are the events of the run's lifecycle by then, which are not emitted.
 	Asking []json.RawMessage `json:"asking,omitempty"`
 }
 
 // Progress returns the progress of the relay after an event with an SSE ID.
 func (r *Relay) Progress(lastEventID string) (Progress, error) {
-	p := Progress{LastEventID: lastEventID, Emitted: r.emitted}
+	p := Progress{LastEventID: lastEventID, Emitted: r.emitted, Changed: maps.Clone(r.changed)}
 	for _, e := range r.asking {
 		raw, err := agui.Encode(e)
 		if err != nil {
@@ -42,6 +45,7 @@ func (r *Relay) Repeat(ctx context.Context, p Progress, events []agui.Event) err
 		}
 		r.asking = append(r.asking, e)
 	}
+	r.changed = maps.Clone(p.Changed)
 	events = events[:p.Emitted]
 	for _, e := range events {
 		r.begin(e)

@@ -4,7 +4,8 @@
 //	remote.Event ──► own IDs ──► stream.Attempt ──► clients
 //	                    └──────► agui.Reducer ──► messages, calls and interrupts of the done record
 //
-// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR) is not written: the run of Perdure has its own. Neither are the events of the remote's framework (RAW,
+// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR) is not written: the run of
+// Perdure has its own. Neither are the events of the remote's framework (RAW,
 // rawEvent): they are for its developers, have more bytes than all others, and can have what its clients
 // must not see, such as the prompt of the system.
 package relay
@@ -35,7 +36,9 @@ type Relay struct {
 	runID   string // the ID of the remote run: a run of Perdure may have several runs of the agent
 	// known has the IDs of the thread by those that the remote knows, for items of earlier runs.
 	known map[string]string
-	tools []agui.Tool // that the remote may call
+	// changed has the IDs that the remote has given to results after it has sent them, by the thread's.
+	changed map[string]string
+	tools   []agui.Tool // that the remote may call
 	// unanswered are the remote's IDs of the calls in the input that have no result.
 	unanswered []string
 
@@ -58,10 +61,10 @@ type RunError struct{ Code, Message string }
 func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has failed: %s", e.Code) }
 
 // New returns a relay of a run with the input in, whose messages have the remote's IDs. ids are the
-// thread's IDs of what in contains.
+// thread's IDs of these messages and their calls (remote.KnownIDs).
 func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
 	r := &Relay{
-		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(agent, ids), tools: in.Tools,
+		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(in.Messages, ids), tools: in.Tools,
 		unanswered: unansweredCalls(in.Messages), reducer: agui.NewReducer(nil, nil),
 	}
 	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
 )
 
 // A MESSAGES_SNAPSHOT of a remote replaces the messages of its client. The relay applies it to the
@@ -15,13 +16,15 @@ import (
 //	messages that nobody has      their events are written, as if they had been streamed
 //	other differences             a MESSAGES_SNAPSHOT of the run's messages is written
 //
-// The log keeps that snapshot for the fold; a reader gets the snapshot of the whole conversation at the end of
-// the run instead (view.Projection). Servers send results and calls with other IDs, or without
-// arguments, before the snapshot has the final ones, and compare these IDs with those of the next input.
+// The log keeps that snapshot; a reader gets one of the whole conversation at the end of the run instead
+// (view.Projection). Servers stream calls without arguments or in other messages, and results with random
+// IDs, before the snapshot has the final ones. A result keeps the ID that clients know. The remote compares the
+// messages of the next input by its own ID, which the done record has (stream.Result.ProviderIDs).
 
 // addSnapshot writes what a snapshot of the remote changes.
 func (r *Relay) addSnapshot(ctx context.Context, snapshot *agui.MessagesSnapshot) error {
 	stated := r.ofRun(snapshot.Messages)
+	r.keepResultIDs(stated)
 	if err := r.emit(ctx, r.missing(stated)...); err != nil {
 		return err
 	}
@@ -59,6 +62,28 @@ func (r *Relay) ofRun(messages []agui.Message) []agui.Message {
 	})
 }
 
+// keepResultIDs gives the results of a snapshot the IDs with which they were streamed, and notes those that
+// the snapshot has.
+func (r *Relay) keepResultIDs(messages []agui.Message) {
+	have := r.reducer.Messages()
+	for i, m := range messages {
+		at := slices.IndexFunc(have, func(h agui.Message) bool { return isResult(h, m.ToolCallID) })
+		if m.Role != agui.RoleTool || at < 0 || have[at].ID == m.ID {
+			continue
+		}
+		if r.changed == nil {
+			r.changed = map[string]string{}
+		}
+		r.changed[have[at].ID] = remote.OriginalID(r.agent, m.ID)
+		messages[i].ID = have[at].ID
+	}
+}
+
+// isResult reports whether a message is the result of a call.
+func isResult(m agui.Message, call string) bool {
+	return m.Role == agui.RoleTool && m.ToolCallID == call
+}
+
 // isEarlier reports whether the thread had an item before the run.
 func (r *Relay) isEarlier(own string) bool {
 	for _, id := range r.known {
@@ -75,8 +100,7 @@ func (r *Relay) missing(messages []agui.Message) (events []agui.Event) {
 	have := r.reducer.Messages()
 	for _, m := range messages {
 		isKnown := slices.ContainsFunc(have, func(h agui.Message) bool {
-			return h.ID == m.ID || m.Role == agui.RoleTool && h.Role == agui.RoleTool && h.ToolCallID == m.ToolCallID ||
-				slices.ContainsFunc(h.ToolCalls, func(c agui.ToolCall) bool { return hasCall(m, c.ID) })
+			return h.ID == m.ID || m.Role == agui.RoleTool && isResult(h, m.ToolCallID) || slices.ContainsFunc(h.ToolCalls, func(c agui.ToolCall) bool { return hasCall(m, c.ID) })
 		})
 		if !isKnown {
 			events = append(events, show(m)...)
@@ -86,8 +110,8 @@ func (r *Relay) missing(messages []agui.Message) (events []agui.Event) {
 }
 
 // hasResult reports whether the run has a result of a call.
-func (r *Relay) hasResult(callID string) bool {
-	return slices.ContainsFunc(r.reducer.Messages(), func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == callID })
+func (r *Relay) hasResult(call string) bool {
+	return slices.ContainsFunc(r.reducer.Messages(), func(m agui.Message) bool { return isResult(m, call) })
 }
 
 // hasCall reports whether a message has a tool call.

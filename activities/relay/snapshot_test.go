@@ -20,7 +20,7 @@ func assistant(id, text string, calls ...agui.ToolCall) agui.Message {
 }
 
 // TestRestatement: a snapshot that differs from what the run has streamed is written with the run's
-// messages, and replaces them.
+// messages, and replaces them. Results keep their IDs.
 func TestRestatement(t *testing.T) {
 	t.Parallel()
 	user := agui.Message{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("Hello")}
@@ -35,6 +35,7 @@ func TestRestatement(t *testing.T) {
 		streamed []agui.Event
 		snapshot []agui.Message
 		want     []agui.Message // nil = no snapshot is written
+		changed  map[string]string
 	}{
 		"the same": {
 			streamed: append(call("c1", "add", "m1"), added("m2")),
@@ -43,12 +44,13 @@ func TestRestatement(t *testing.T) {
 		"another ID of a result": {
 			streamed: append(call("c1", "add", "m1"), added("random")),
 			snapshot: []agui.Message{user, assistant("m1", "", agui.ToolCall{ID: "c1", Arguments: "{}"}), result("m2", "c1")},
-			want:     []agui.Message{assistant("m1", "", agui.ToolCall{ID: "c1", Arguments: "{}"}), result("m2", "c1")},
+			changed:  map[string]string{own("random"): "m2"},
 		},
 		"a call in another message": {
 			streamed: slices.Concat(text("m1", "Let me add."), call("c1", "add", "m2"), []agui.Event{added("random")}),
 			snapshot: []agui.Message{user, assistant("m1", "Let me add.", agui.ToolCall{ID: "c1", Arguments: "{}"}), result("m2", "c1")},
-			want:     []agui.Message{assistant("m1", "Let me add.", agui.ToolCall{ID: "c1", Arguments: "{}"}), result("m2", "c1")},
+			want:     []agui.Message{assistant("m1", "Let me add.", agui.ToolCall{ID: "c1", Arguments: "{}"}), result("random", "c1")},
+			changed:  map[string]string{own("random"): "m2"},
 		},
 		"arguments and a call that were not streamed": {
 			streamed: begun,
@@ -77,6 +79,9 @@ func TestRestatement(t *testing.T) {
 			before := r.Messages()
 			n := len(r.written())
 			r.add(&agui.MessagesSnapshot{Messages: c.snapshot}, finished())
+			if diff := cmp.Diff(c.changed, r.ChangedIDs()); diff != "" {
+				t.Errorf("IDs that the remote has changed (-want +got):\n%s", diff)
+			}
 			if c.want == nil {
 				wantEvents(t, r.written()[n:], nil)
 				if diff := cmp.Diff(before, r.Messages(), cmp.AllowUnexported(agui.Content{})); diff != "" {

@@ -41,7 +41,8 @@
 // AG-UI requires IDs that are unique in their thread, but a thread of Perdure has several agents,
 // and some servers number the messages of each run from 1. An own ID contains the agent, a digest of
 // the run, and the remote's ID. So it is unique over the runs of a thread, and the remote's ID needs
-// no table: it is a part of it.
+// no table: it is a part of it. A remote's ID that is too long for that, or is no text of visible ASCII,
+// is replaced by its digest; the remote then gets the digest as the ID of its item.
 //
 // A remote also names items of earlier runs: in snapshots, in results of old calls and in
 // interrupts. [KnownIDs] has the own IDs of the remote IDs that the input of the run contained.

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
+
+	"github.com/perdure/perdure/agui"
 )
 
 // threadPrefix begins the UUID of every remote thread: "perd" in hexadecimal.
@@ -39,13 +41,28 @@ func digest(texts ...string) []byte {
 const (
 	separator = ":" // not part of the name of an agent
 	runDigits = 16  // hexadecimal digits of a run's digest
+	// maxPlain bounds the remote's ID in an own ID, in bytes: own IDs go to histories.
+	maxPlain = 96
+	// digestPrefix and idDigits make the form of a remote's ID that cannot be a part of an own ID.
+	digestPrefix = "sha256-"
+	idDigits     = 32
 )
 
 // NewID returns Perdure's ID of a message, tool call or interrupt that a remote agent has begun in a
 // run: agent, digest of the run, and the remote's ID. run is the ID under which the remote was asked
-// for the run. It stays the same when the run is repeated.
+// for the run. It stays the same when the run is repeated. A remote's ID of more than 96 bytes, or with other characters than
+// visible ASCII, is replaced by its digest, which the remote does not know.
 func NewID(agent, run, remoteID string) string {
-	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + remoteID
+	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + plain(remoteID)
+}
+
+// plain returns a remote's ID in the form in which it is part of an own ID.
+func plain(remoteID string) string {
+	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
+	if len(remoteID) <= maxPlain && !strings.ContainsFunc(remoteID, func(r rune) bool { return !isVisible(r) }) {
+		return remoteID
+	}
+	return digestPrefix + hex.EncodeToString(digest(remoteID))[:idDigits]
 }
 
 // OriginalID returns the remote's ID of an item for which agent is responsible. It returns any other
@@ -61,12 +78,16 @@ func OriginalID(agent, id string) string {
 // isHex reports whether s has only the digits of hex.EncodeToString.
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-// KnownIDs returns Perdure's IDs by the IDs that the remote knows, for the items that a run's input
-// contains. If the remote has used one ID in several runs, the last item counts.
-func KnownIDs(agent string, ids []string) map[string]string {
+// KnownIDs returns Perdure's IDs by the IDs that the remote knows, for the messages that a run's input
+// contains and their calls. ids are Perdure's IDs of all, in the order of agui.RenameMessageIDs. If the remote
+// has used one ID in several runs, the last item counts.
+func KnownIDs(sent []agui.Message, ids []string) map[string]string {
 	known := make(map[string]string, len(ids))
-	for _, id := range ids {
-		known[OriginalID(agent, id)] = id
-	}
+	i := 0
+	agui.RenameMessageIDs(sent, func(id string) string {
+		known[id] = ids[i]
+		i++
+		return id
+	})
 	return known
 }

@@ -2,7 +2,10 @@ package remote
 
 import (
 	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/agui"
 )
 
 func TestThreadID(t *testing.T) {
@@ -34,12 +37,23 @@ func TestIDs(t *testing.T) {
 			t.Errorf("OriginalID of another agent = %q, want it unchanged", OriginalID("other", own))
 		}
 	}
+	for _, id := range []string{strings.Repeat("m", 97), "a b", "ä", "a\n"} {
+		own := NewID("analyst", "run:1", id)
+		if original := OriginalID("analyst", own); len(own) > 100 || !strings.HasPrefix(original, "sha256-") || NewID("analyst", "run:1", id) != own || NewID("analyst", "run:1", id+"x") == own {
+			t.Errorf("NewID(%q) = %q, want a digest of its own", id, own)
+		}
+	}
 	for _, id := range []string{"u1", "analyst:u1", "analyst:0123456789abcdeX:u1", "analyst:0123456789abcdef"} {
 		if got := OriginalID("analyst", id); got != id {
 			t.Errorf("OriginalID(%q) = %q, want it unchanged", id, got)
 		}
 	}
-	if got := KnownIDs("a", []string{"u1", NewID("a", "r", "m")}); got["u1"] != "u1" || got["m"] != NewID("a", "r", "m") {
-		t.Errorf("known IDs = %v", got)
+	sent := []agui.Message{{ID: "u1", Role: agui.RoleUser}, {ID: "m", Role: agui.RoleAssistant, ToolCalls: []agui.ToolCall{{ID: "c"}}}, {ID: "changed", Role: agui.RoleTool, ToolCallID: "c"}}
+	ids := []string{"u1", NewID("a", "r", "m"), NewID("a", "r", "c"), NewID("a", "r", "first"), NewID("a", "r", "c")}
+	got := KnownIDs(sent, ids)
+	for i, id := range []string{"u1", "m", "c", "changed"} {
+		if got[id] != ids[i] {
+			t.Errorf("known ID of %q = %q, want %q", id, got[id], ids[i])
+		}
 	}
 }

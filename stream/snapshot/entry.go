@@ -31,8 +31,7 @@ type Entry struct {
 	// Sent is the digest of the message as a client sent it; "" = an agent or a tool made the
 	// message, and the log's version of it counts, whatever copy a client has.
 	Sent string `json:"sent,omitempty"`
-	// ProviderIDs are the model provider's IDs of the tool calls, by their IDs in the thread: a
-	// request to the provider needs its own IDs.
+	// ProviderIDs are those of Result.ProviderIDs that belong to the message.
 	ProviderIDs map[string]string `json:"providerIds,omitempty"`
 	// Predicted are the members of the state that follow arguments of the tool calls, by their IDs.
 	// They are dropped when the agent continues: then all calls have results.

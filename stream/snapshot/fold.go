@@ -304,6 +304,9 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 		if len(m.ToolCalls) > 0 {
 			e.ProviderIDs, e.Predicted = res.ProviderIDs, res.Predicted
 		}
+		if id, ok := res.ProviderIDs[m.ID]; ok {
+			e.ProviderIDs = map[string]string{m.ID: id}
+		}
 		if m.Role == agui.RoleAssistant {
 			f.dropPredicted(m.SubagentRunID)
 		}
