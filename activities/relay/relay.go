@@ -36,7 +36,9 @@ type Relay struct {
 	runID   string // the ID of the remote run: a run of Perdure may have several runs of the agent
 	// known has the IDs of the thread by those that the remote knows, for items of earlier runs.
 	known map[string]string
-	tools []agui.Tool // that the remote may call
+	// invoked are the remote's IDs of subagents, and of their items.
+	invoked map[string]bool
+	tools   []agui.Tool // that the remote may call
 	// unanswered are the remote's IDs of the calls in the input that have no result.
 	unanswered []string
 
@@ -62,6 +64,7 @@ func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has fai
 func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
 	r := &Relay{
 		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(agent, ids), tools: in.Tools,
+		invoked:    map[string]bool{},
 		unanswered: unansweredCalls(in.Messages), reducer: agui.NewReducer(nil, nil),
 	}
 	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})
@@ -100,7 +103,7 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 		return nil
 	}
 	received.Base().RawEvent = nil
-	r.begin(received)
+	r.begin(received, agui.Owner(received))
 	agui.RenameIDs(received, r.own)
 	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
 		return r.addSnapshot(ctx, snapshot)
@@ -140,35 +143,6 @@ func (r *Relay) repeatsCall(e agui.Event) bool {
 		id = e.ToolCallID
 	}
 	return id != "" && slices.Contains(r.unanswered, id)
-}
-
-// begin forgets the earlier items with the IDs of those that an event begins: some servers number the
-// messages of each run from 1. A call is never added to a message of an earlier run.
-func (r *Relay) begin(e agui.Event) {
-	var ids []string
-	switch e := e.(type) {
-	case *agui.TextMessageStart:
-		ids = []string{e.MessageID}
-	case *agui.ReasoningStart:
-		ids = []string{e.MessageID}
-	case *agui.ReasoningMessageStart:
-		ids = []string{e.MessageID}
-	case *agui.ToolCallStart:
-		ids = []string{e.ToolCallID, e.ParentMessageID}
-	case *agui.ToolCallResult:
-		ids = []string{e.MessageID}
-	}
-	for _, id := range ids {
-		delete(r.known, remote.OriginalID(r.agent, id)) // events of an earlier attempt have own IDs
-	}
-}
-
-// own returns the thread's ID of an item that the remote names.
-func (r *Relay) own(id string) string {
-	if known, ok := r.known[id]; ok {
-		return known
-	}
-	return remote.NewID(r.agent, r.runID, id)
 }
 
 // emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before
