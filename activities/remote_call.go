@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/activities/narration"
@@ -82,7 +83,11 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 // readRun makes a call, and hands its events to the relay. With retry "resume", each event with an ID
 // is noted, so that the next attempt can continue after it.
 func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, relayed *relay.Relay, call remote.Call) error {
+	// The note tells the next attempt that the remote may have begun the run.
 	noted := call.LastEventID
+	if err := errors.Join(t.note(relayed, noted), t.attempt.Flush(ctx)); err != nil {
+		return err
+	}
 	warned := false
 	for event, err := range a.Remotes.Client.Run(ctx, call) {
 		if err != nil {
@@ -101,11 +106,7 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 		if isEnd || t.definition.Remote.Retry != agents.RetryResume || event.ID == "" || event.ID == noted {
 			continue
 		}
-		progress, err := relayed.Progress(event.ID)
-		if err != nil {
-			return err
-		}
-		if err := t.attempt.Note(remoteNote{Free: true, Progress: progress}); err != nil {
+		if err := t.note(relayed, event.ID); err != nil {
 			return err
 		}
 		noted = event.ID
@@ -113,7 +114,16 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 	return nil
 }
 
-// remoteNote is the note of an attempt at a remote run.
+// note notes that the attempt has sent its request, and its progress after the event with an SSE ID.
+func (t turn) note(relayed *relay.Relay, lastEventID string) error {
+	progress, err := relayed.Progress(lastEventID)
+	if err != nil {
+		return err
+	}
+	return t.attempt.Note(remoteNote{Free: true, Progress: progress})
+}
+
+// remoteNote is the note of an attempt at a remote run. An attempt without a note has sent nothing.
 type remoteNote struct {
 	// Free is that of a callNote, true: nobody knows the usage of a run that has not finished.
 	Free bool `json:"free"`
@@ -129,7 +139,9 @@ type earlierRun struct {
 // earlierProgress returns where the attempt continues the run. It fails with a *remoteError if an
 // earlier attempt may have begun the run, and the run must not be made twice.
 func (a *Activities) earlierProgress(ctx context.Context, t turn) (earlier earlierRun, err error) {
-	if !t.attempt.FollowsUnfinished() || t.definition.Remote.Retry == agents.RetryRestart {
+	retry := t.definition.Remote.Retry
+	// The log does not have the messages of a hidden step.
+	if !t.attempt.FollowsUnfinished() || retry == agents.RetryRestart || retry == agents.RetryResume && t.in.IsHidden() {
 		return earlier, nil
 	}
 	place := agentPlace(t.in.Step, t.in.ID)
@@ -140,9 +152,9 @@ func (a *Activities) earlierProgress(ctx context.Context, t turn) (earlier earli
 	for i := len(attempts) - 1; i >= 0; i-- {
 		attempt := attempts[i]
 		switch {
-		case attempt.Step != place.Step || attempt.Writer == t.attempt.Writer():
-			continue
-		case t.definition.Remote.Retry == agents.RetryResume:
+		case attempt.Step != place.Step || attempt.Writer == t.attempt.Writer() || attempt.Note == nil:
+			continue // another step, or nothing was sent
+		case retry == agents.RetryResume:
 			if earlier, err = a.progressOf(ctx, place, attempt); err != nil || earlier.events != nil {
 				return earlier, err
 			}
@@ -153,12 +165,9 @@ func (a *Activities) earlierProgress(ctx context.Context, t turn) (earlier earli
 	return earlier, nil
 }
 
-// progressOf returns the progress of an earlier attempt; the zero value if the log does not have all
+// progressOf returns the progress of an earlier attempt with a note; the zero value if the log does not have all
 // events up to it.
 func (a *Activities) progressOf(ctx context.Context, place stream.Place, attempt stream.AttemptOutput) (earlier earlierRun, err error) {
-	if attempt.Note == nil {
-		return earlier, nil
-	}
 	var note remoteNote
 	if err := json.Unmarshal(attempt.Note, &note); err != nil {
 		return earlier, fmt.Errorf("activities: note of a remote run: %w", err)

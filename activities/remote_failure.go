@@ -27,8 +27,9 @@ import (
 //	the worker dies or stops                fails    again     continues
 //	4xx, protocol error, RUN_ERROR, …       fails    fails     fails
 //
-// "again" makes the run from its beginning, "continues" after the last event that the log has. A step
-// fails at most maxFailures times.
+// "again" makes the run from its beginning, "continues" after the last event that the log has. Without
+// such an event, and in a hidden step, whose messages the log does not have, "continues" is "again". An
+// attempt that has sent nothing does not count. A step fails at most maxFailures times.
 
 // codeRemoteRunFailed is the code of a run whose remote agent has sent RUN_ERROR.
 const codeRemoteRunFailed = "remote_run_failed"

@@ -58,7 +58,7 @@ func (c *ChunkExpander) implied(e Event) []Event {
 	case *Raw, *ActivitySnapshot, *ActivityDelta, *ReasoningEncryptedValue, *SubagentStarted, *UnknownEvent:
 		return nil
 	default:
-		return c.close(ownerOf(e))
+		return c.close(Owner(e))
 	}
 }
 

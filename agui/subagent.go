@@ -98,8 +98,9 @@ func (o SubagentOutcome) MarshalJSON() ([]byte, error) { return marshal(&o) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (o *SubagentOutcome) UnmarshalJSON(raw []byte) error { return unmarshal(raw, o) }
 
-// ownerOf returns the subagentRunId that an event is attributed to; "" = the parent agent.
-func ownerOf(e Event) string {
+// Owner returns the subagentRunId that an event is attributed to; "" = the parent agent. It does not
+// handle chunks, whose owner the ChunkExpander determines.
+func Owner(e Event) string {
 	switch e := e.(type) {
 	case *SubagentFinished:
 		return e.SubagentRunID

@@ -35,8 +35,8 @@ func (r *Relay) Progress(lastEventID string) (Progress, error) {
 	return p, nil
 }
 
-// Repeat continues an earlier attempt: it emits the events of that attempt again, which have own IDs.
-// Call it once, before Add.
+// Repeat continues an earlier attempt: it emits the events of that attempt again, and changes their IDs
+// where this attempt has others. Call it once, before Add.
 func (r *Relay) Repeat(ctx context.Context, p Progress, events []agui.Event) error {
 	for _, raw := range p.Asking {
 		e, err := agui.Decode(raw)
@@ -48,7 +48,7 @@ func (r *Relay) Repeat(ctx context.Context, p Progress, events []agui.Event) err
 	r.changed = maps.Clone(p.Changed)
 	events = events[:p.Emitted]
 	for _, e := range events {
-		r.begin(e)
+		r.repeated(e)
 	}
 	return r.emit(ctx, events...)
 }

@@ -38,6 +38,8 @@ type Relay struct {
 	known map[string]string
 	// changed has the IDs that the remote has given to results after it has sent them, by the thread's.
 	changed map[string]string
+	// invoked are the remote's IDs of subagents, and of their items.
+	invoked map[string]bool
 	tools   []agui.Tool // that the remote may call
 	// unanswered are the remote's IDs of the calls in the input that have no result.
 	unanswered []string
@@ -65,6 +67,7 @@ func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has fai
 func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
 	r := &Relay{
 		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(in.Messages, ids), tools: in.Tools,
+		invoked:    map[string]bool{},
 		unanswered: unansweredCalls(in.Messages), reducer: agui.NewReducer(nil, nil),
 	}
 	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})
@@ -102,7 +105,7 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 		return nil
 	}
 	received.Base().RawEvent = nil
-	r.begin(received)
+	r.begin(received, agui.Owner(received))
 	agui.RenameIDs(received, r.OwnID)
 	if snapshot, ok := received.(*agui.MessagesSnapshot); ok {
 		return r.addSnapshot(ctx, snapshot)
@@ -142,35 +145,6 @@ func (r *Relay) repeatsCall(e agui.Event) bool {
 		id = e.ToolCallID
 	}
 	return id != "" && slices.Contains(r.unanswered, id)
-}
-
-// begin forgets the earlier items with the IDs of those that an event begins: some servers number the
-// messages of each run from 1. A call is never added to a message of an earlier run.
-func (r *Relay) begin(e agui.Event) {
-	var ids []string
-	switch e := e.(type) {
-	case *agui.TextMessageStart:
-		ids = []string{e.MessageID}
-	case *agui.ReasoningStart:
-		ids = []string{e.MessageID}
-	case *agui.ReasoningMessageStart:
-		ids = []string{e.MessageID}
-	case *agui.ToolCallStart:
-		ids = []string{e.ToolCallID, e.ParentMessageID}
-	case *agui.ToolCallResult:
-		ids = []string{e.MessageID}
-	}
-	for _, id := range ids {
-		delete(r.known, remote.OriginalID(r.agent, id)) // events of an earlier attempt have own IDs
-	}
-}
-
-// OwnID returns the thread's ID of an item that the remote names.
-func (r *Relay) OwnID(id string) string {
-	if known, ok := r.known[id]; ok {
-		return known
-	}
-	return remote.NewID(r.agent, r.runID, id)
 }
 
 // emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before

@@ -192,6 +192,65 @@ func TestReusedIDs(t *testing.T) {
 	}
 }
 
+// invoked returns the thread's ID of a subagent that the remote has begun in the attempt, or of an item
+// of one.
+func (r *relayed) invoked(id string) string {
+	return remote.NewID(agent, remoteRun+"/"+r.attempt.Writer(), id)
+}
+
+// TestSubagents: each attempt gives subagents and their items other IDs, also those that it repeats.
+// Clients accept the stream of both attempts.
+func TestSubagents(t *testing.T) {
+	t.Parallel()
+	l := newLane(t)
+	events := func() []agui.Event {
+		return []agui.Event{
+			started(), &agui.SubagentStarted{SubagentRunID: "s1", Name: "scout"},
+			&agui.TextMessageStart{MessageID: "m1", Role: agui.RoleAssistant, SubagentRunID: "s1"}, &agui.TextMessageContent{MessageID: "m1", Delta: "Hi"},
+			&agui.TextMessageEnd{MessageID: "m1"}, &agui.SubagentFinished{SubagentRunID: "s1"},
+			&agui.TextMessageStart{MessageID: "m2", Role: agui.RoleAssistant}, &agui.TextMessageEnd{MessageID: "m2"}, finished(),
+		}
+	}
+	var verifier agui.Verifier
+	check := func(events ...agui.Event) {
+		t.Helper()
+		for _, e := range events {
+			if err := verifier.Check(e); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for n := 1; n < len(events()); n++ {
+		first := l.relay(nil)
+		first.add(events()[:n]...)
+		progress, err := first.Progress("id-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := first.written()
+		verifier = agui.Verifier{}
+		check(append([]agui.Event{started()}, written...)...)
+		check(first.Close()...) // the view closes the same of a retracted attempt
+		for _, continues := range []bool{true, false} {
+			second, rest := l.relay(nil), events()
+			if continues {
+				if err := second.Repeat(t.Context(), progress, written); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			second.add(rest...)
+			check(second.written()...)
+			second.wantWritten(
+				&agui.SubagentStarted{SubagentRunID: second.invoked("s1"), Name: "scout"},
+				&agui.TextMessageStart{MessageID: second.invoked("m1"), Role: agui.RoleAssistant, SubagentRunID: second.invoked("s1")},
+				&agui.TextMessageContent{MessageID: second.invoked("m1"), Delta: "Hi"}, &agui.TextMessageEnd{MessageID: second.invoked("m1")},
+				&agui.SubagentFinished{SubagentRunID: second.invoked("s1")},
+				&agui.TextMessageStart{MessageID: own("m2"), Role: agui.RoleAssistant}, &agui.TextMessageEnd{MessageID: own("m2")})
+		}
+	}
+}
+
 // TestReplayedRuns: runs of a response before the requested one are skipped, also their errors and
 // interrupts. A remote that chooses the IDs of its runs is not mistaken for such a replay.
 func TestReplayedRuns(t *testing.T) {
@@ -271,7 +330,7 @@ func TestCancelledRun(t *testing.T) {
 	wantEvents(t, r.Close(), []agui.Event{
 		&agui.TextMessageContent{MessageID: own("m1"), Delta: "last"},
 		&agui.ReasoningMessageEnd{MessageID: own("m2")}, &agui.ReasoningEnd{MessageID: own("m2")}, &agui.ToolCallEnd{ToolCallID: own("c1")},
-		&agui.TextMessageEnd{MessageID: own("m1")}, &agui.SubagentFinished{SubagentRunID: own("sub")}, &agui.StepFinished{StepName: agent + "/s"},
+		&agui.TextMessageEnd{MessageID: own("m1")}, &agui.SubagentFinished{SubagentRunID: r.invoked("sub")}, &agui.StepFinished{StepName: agent + "/s"},
 	})
 	if got := r.Messages()[0]; got.Content.Text() != "last" {
 		t.Errorf("message = %+v, want its whole text", got)

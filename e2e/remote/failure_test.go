@@ -129,7 +129,7 @@ func (f failure) check(t *testing.T, p *kit.Perdure, s *flakyServer, agent, retr
 	in := kit.NewInput(kit.Marked("Are you there?"))
 	live := p.FollowAgent(t, "/v1/agents/"+agent+"/runs", in)
 	if f.hasBegun {
-		live.UntilContent(t, 1)
+		live.UntilContent(t, 2)
 	}
 	close(begun)
 	live.Finish(t)

@@ -131,7 +131,7 @@ func (e *exchange) reset() {
 }
 
 // middle is the number of events of a run up to the middle of its text.
-const middle = 15
+const middle = 21
 
 // run returns the events of a run, which differ for each attempt.
 func (e *exchange) run(attempt int) []string {
@@ -151,10 +151,17 @@ func (e *exchange) run(attempt int) []string {
 		`{"type":"TOOL_CALL_END","toolCallId":"c1"}`,
 		`{"type":"TOOL_CALL_RESULT","messageId":"t1","toolCallId":"c1","content":` + kit.Quote(said+"found") + `}`,
 		`{"type":"STATE_DELTA","delta":[{"op":"add","path":"/found","value":true}]}`,
+		`{"type":"SUBAGENT_STARTED","subagentRunId":"s1","name":"scout"}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"h1","role":"assistant","subagentRunId":"s1"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"h1","delta":` + kit.Quote(said+"scouted") + `}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"h1"}`,
+		`{"type":"SUBAGENT_FINISHED","subagentRunId":"s1"}`,
+		`{"type":"SUBAGENT_STARTED","subagentRunId":"s2","name":"watcher"}`,
 		`{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`,
 		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":` + kit.Quote(said+"begins, ") + `}`, // the middle
 		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"ends."}`,
 		`{"type":"TEXT_MESSAGE_END","messageId":"m1"}`,
+		`{"type":"SUBAGENT_FINISHED","subagentRunId":"s2"}`,
 		`{"type":"STEP_FINISHED","stepName":"work"}`,
 		`{"type":"RUN_FINISHED",` + ids + `}`,
 	}
@@ -168,7 +175,7 @@ func wantRun(in kit.Input, attempt int) (messages []kit.Message, state map[strin
 	said := saidIn(attempt)
 	return append(slices.Clone(in.Messages),
 		kit.Message{Role: "reasoning", Content: said + "thought"}, kit.ToolCallMessage(kit.ModelCall{Name: "search", Arguments: "{}"}),
-		kit.ToolMessage(said+"found"), kit.AssistantMessage(said+"begins, ends.")), map[string]any{"by": said, "found": true}
+		kit.ToolMessage(said+"found"), kit.AssistantMessage(said+"scouted"), kit.AssistantMessage(said+"begins, ends.")), map[string]any{"by": said, "found": true}
 }
 
 // startWith starts a process with these definitions as the only agents, and with further variables.

@@ -40,7 +40,7 @@ func TestKilledWorker(t *testing.T) {
 			var all []*kit.Follower
 			for _, retry := range retries {
 				f := p.FollowAgent(t, "/v1/agents/"+retry+"/runs", kit.NewInput(kit.Marked("Are you there?")))
-				f.UntilContent(t, 1)
+				f.UntilContent(t, 2)
 				all = append(all, f)
 			}
 			end(t, p)

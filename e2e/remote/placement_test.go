@@ -216,7 +216,7 @@ func TestBusyThread(t *testing.T) {
 	s, p := startEchoes(t)
 	first := func() *kit.Follower {
 		f := p.FollowAgent(t, "/v1/agents/slow/runs", kit.NewInput(kit.Marked("Slowly.")))
-		f.UntilContent(t, 1)
+		f.UntilContent(t, 2)
 		return f
 	}
 	t.Run("reject", func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestBusyThread(t *testing.T) {
 	t.Run("steer", func(t *testing.T) {
 		f, said := steeredRun(t, s, p, "slow")
 		kit.WantOutcome(t, f, "success")
-		if got, want := texts(kit.ShownMessages(t, f.In.Messages, f.Events)), []string{saidIn(1) + "begins, ends.", heard(said)}; !slices.Equal(got, want) {
+		if got, want := texts(kit.ShownMessages(t, f.In.Messages, f.Events)), []string{saidIn(1) + "scouted", saidIn(1) + "begins, ends.", heard(said)}; !slices.Equal(got, want) {
 			t.Errorf("texts = %q, want %q", got, want)
 		}
 	})
@@ -277,7 +277,7 @@ func steeredRun(t *testing.T, s *flakyServer, p *kit.Perdure, agent string) (f *
 		e.emit(e.run(1)[middle:]...)
 	})
 	f = p.FollowAgent(t, "/v1/agents/"+agent+"/runs", kit.NewInput(kit.Marked("Slowly.")))
-	f.UntilContent(t, 1)
+	f.UntilContent(t, 2)
 	next := kit.UserMessage(kit.Marked("By the way."))
 	resp, err := p.Post(t.Context(), "/v1/agents/"+agent+"/runs", f.In.NextRun("run-2", "steer", next))
 	if err != nil || resp.StatusCode != http.StatusAccepted {
@@ -301,10 +301,10 @@ func wantCancel(t *testing.T, p *kit.Perdure, f *kit.Follower) {
 		t.Errorf("the cancel took %s", took)
 	}
 	kit.WantOutcome(t, f, "cancelled")
-	if got, want := texts(kit.ShownMessages(t, f.In.Messages, f.Events)), []string{saidIn(1) + "begins, "}; !slices.Equal(got, want) {
+	if got, want := texts(kit.ShownMessages(t, f.In.Messages, f.Events)), []string{saidIn(1) + "scouted", saidIn(1) + "begins, "}; !slices.Equal(got, want) {
 		t.Errorf("texts = %q, want the partial text", got)
 	}
-	if got := texts(p.MessagesOf(t, f.In.ThreadID)); len(got) == 0 || got[0] != saidIn(1)+"begins, " {
+	if got := texts(p.MessagesOf(t, f.In.ThreadID)); len(got) < 2 || got[1] != saidIn(1)+"begins, " {
 		t.Errorf("texts in the log = %q, want the partial text", got)
 	}
 }

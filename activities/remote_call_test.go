@@ -1,0 +1,110 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/perdure/perdure/activities"
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/runs"
+)
+
+// serveRemote serves a remote agent, and lets the fixture call it. respond writes the events of the n-th
+// request, from 1, with RUN_STARTED and RUN_FINISHED of the requested run.
+func (f *fixture) serveRemote(respond func(n int, started, finished string, w http.ResponseWriter, r *http.Request)) (url string, requests *atomic.Int32) {
+	f.t.Helper()
+	requests = &atomic.Int32{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in agui.RunAgentInput
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		ids := fmt.Sprintf(`"threadId":%q,"runId":%q`, in.ThreadID, in.RunID)
+		respond(int(requests.Add(1)), `{"type":"RUN_STARTED",`+ids+`}`, `{"type":"RUN_FINISHED",`+ids+`,"usage":[{"model":"there","totalTokens":7}]}`, w, r)
+	}))
+	f.t.Cleanup(s.Close)
+	transport := &http.Transport{DisableKeepAlives: true}
+	f.acts.Remotes = activities.RemoteAgents{Client: remote.NewClient(transport), Secret: func(string) string { return "" }}
+	return s.URL, requests
+}
+
+// writeEvents writes events with SSE IDs from first on.
+func writeEvents(w http.ResponseWriter, first int, events ...string) {
+	for i, e := range events {
+		_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", first+i, e) // the client may have left
+	}
+	w.(http.Flusher).Flush()
+}
+
+// remoteText returns the events of a text message in two parts.
+func remoteText(first, second string) []string {
+	return []string{
+		`{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"` + first + `"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"` + second + `"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"m1"}`,
+	}
+}
+
+func noModel(int, *llm.Request) ([]llm.Chunk, error) { return textAnswer("nobody asked") }
+
+// TestOutageBeforeRemoteRun: an attempt that ends before it has sent its request does not count as a
+// run of the remote, whatever the definition says about retries.
+func TestOutageBeforeRemoteRun(t *testing.T) {
+	t.Parallel()
+	for _, retry := range []string{agents.RetryNever, agents.RetryRestart, agents.RetryResume} {
+		f := setup(t, noModel)
+		url, requests := f.serveRemote(func(_ int, started, finished string, w http.ResponseWriter, _ *http.Request) {
+			writeEvents(w, 1, append(append([]string{started}, remoteText("Hel", "lo")...), finished)...)
+		})
+		f.agent = &agents.Definition{Name: "a", Remote: &agents.Remote{URL: url, Retry: retry}}
+		f.outage.Store(3)
+		if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess {
+			t.Errorf("retry %s: got %+v, want success", retry, result)
+		}
+		if n := requests.Load(); n != 1 {
+			t.Errorf("retry %s: %d requests, want 1", retry, n)
+		}
+	}
+}
+
+// TestBrokenHiddenStep: the run of a remote agent in a hidden step begins again, because the log does not
+// have its messages. Its text is not mixed with that of the first attempt.
+func TestBrokenHiddenStep(t *testing.T) {
+	t.Parallel()
+	f := setup(t, noModel)
+	url, requests := f.serveRemote(func(n int, started, finished string, w http.ResponseWriter, r *http.Request) {
+		text := remoteText("Hel", "lo")
+		if r.Header.Get("Last-Event-ID") != "" {
+			t.Errorf("request %d continues after event %q", n, r.Header.Get("Last-Event-ID"))
+		}
+		state := `{"type":"STATE_SNAPSHOT","snapshot":{"by":"remote"}}`
+		if n == 1 {
+			writeEvents(w, 1, started, text[0], state, state, state, text[1])
+			return
+		}
+		writeEvents(w, 1, append(append([]string{started, state}, text...), finished)...)
+	})
+	f.others = map[string]*agents.Definition{"far": parseDefinition(t, "name: far\nremote: {url: \""+url+"\", retry: resume}\n")}
+	f.agent = parseDefinition(t, "name: a\nsteps:\n  - {name: ask, agent: far, visible: false}\n  - {name: keep, set: {/said: \"${steps.ask}\"}}\n")
+	_, result := f.run("hello")
+	if result.Outcome != runs.OutcomeSuccess {
+		t.Fatalf("got %+v, want success", result)
+	}
+	if n := requests.Load(); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+	if got := f.threadState(); !strings.Contains(got, `"said":"Hello"`) {
+		t.Errorf("state = %s, want the whole text", got)
+	}
+}
