@@ -47,7 +47,7 @@ const mock = new AGUIMock({ logLevel: "silent" })
     ),
   )
   .onRun("Remember Oslo", run({ type: "STATE_SNAPSHOT", snapshot: { city: "Oslo" } }, ...text("message-1", `${mark} Noted.`)))
-  .onRun("Tell a story", run(...text("story", ...Array.from({ length: 200 }, (_, i) => `${mark} ${i}. `))), 50);
+  .onRun("Tell a story", run(...text("story", ...Array.from({ length: 300 }, (_, i) => `${mark} ${i}. `))), 50);
 
 const received = [];
 const server = createServer((request, response) => {

@@ -80,6 +80,7 @@ func testNPMText(t *testing.T, g kit.Generation, p *kit.Perdure, s npmServer) {
 	kit.WantMessages(t, []kit.Message{first, kit.AssistantMessage(hello), second, kit.AssistantMessage(hello)}, ends[1].Messages)
 	wantLogged(t, p, thread, "run-2", ends[1].Messages)
 	s.wantOwnIDs(t, s.name+"-never", second.Content, ends[0].Messages)
+	s.wantModelInput(t, second.Content, first.Content, hello, second.Content)
 }
 
 // testNPMServerTool: the server executes a tool in its run.
@@ -95,6 +96,7 @@ func testNPMServerTool(t *testing.T, g kit.Generation, p *kit.Perdure, s npmServ
 	kit.WantMessages(t, want, ends[0].Messages)
 	wantLogged(t, p, thread, "run-2", ends[1].Messages)
 	s.wantOwnIDs(t, s.name+"-never", second.Content, ends[0].Messages)
+	s.wantModelInput(t, second.Content, first.Content, letMeLook, clearSky, second.Content)
 }
 
 // testNPMClientTool: a run ends with a call of the client's tool, and the next run has its result.

@@ -14,8 +14,8 @@ import (
 
 // npmServers are AG-UI servers from npm, by the agents that the tests give them.
 var npmServers = []npmServer{
-	{name: "mastra", script: "mastra_agent.mjs", folder: "mastra", path: "/"},
-	{name: "builtin", script: "builtin_agent.mjs", folder: "copilotkit", path: "/api/agent/assistant/run"},
+	{name: "mastra", script: "mastra_agent.mjs", folder: "mastra", path: "/", modelAPI: "completions"},
+	{name: "builtin", script: "builtin_agent.mjs", folder: "copilotkit", path: "/api/agent/assistant/run", modelAPI: "responses"},
 	{name: "mock", script: "mock_agent.mjs", folder: "model", path: "/"},
 }
 
@@ -23,6 +23,7 @@ var npmServers = []npmServer{
 // runtime with its built-in agent, and aimock. It has the agents NAME-never and NAME-restart.
 type npmServer struct {
 	name, script, folder, path string
+	modelAPI                   string // of the model that it calls; "" = it calls none
 	*kit.AgentServer
 }
 
@@ -94,6 +95,28 @@ func wantLogged(t *testing.T, p *kit.Perdure, thread, lastRun string, client []k
 	fresh.Finish(t)
 	if diff := cmp.Diff(client, kit.ShownMessages(t, nil, fresh.Events)); diff != "" {
 		t.Errorf("messages of a fresh reader (-client +reader):\n%s", diff)
+	}
+}
+
+// wantModelInput checks the texts of the user and of the model in the server's last request to the model.
+// Mastra adds the messages that it receives to those that it has stored, by their IDs.
+func (s npmServer) wantModelInput(t *testing.T, prompt string, want ...string) {
+	t.Helper()
+	if s.modelAPI == "" {
+		return
+	}
+	calls := kit.SharedModel.CallsOf(t, s.modelAPI, prompt)
+	if len(calls) == 0 {
+		t.Fatalf("requests to the model with %q = none, want one", prompt)
+	}
+	var got []string
+	for _, m := range calls[len(calls)-1].Body.Messages {
+		if text := m.Text(); text != "" && m.Role != "system" && m.Role != "tool" {
+			got = append(got, text)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("texts that the model received (-want +got):\n%s", diff)
 	}
 }
 
