@@ -77,6 +77,9 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	if forward.HasState() && len(t.conversation.State) > 0 {
 		in.request.State = t.conversation.State
 	}
+	if t.conversation.Asking[in.request.ThreadID] == 0 { // otherwise calls may wait for the decisions
+		in.request.Messages = answerCalls(in.request.Messages)
+	}
 	if t.conversation.Input == 0 {
 		return in, nil
 	}
@@ -121,6 +124,35 @@ func sentMessages(agent string, entries []snapshot.Entry) []agui.Message {
 		}
 	}
 	return messages
+}
+
+// callUnanswered is the result of a call that nobody has answered, such as one of the client's tools.
+const callUnanswered = "The call has no result. The conversation went on without it."
+
+// answerCalls adds a result to each call that has none, after the results of its message: agents fail if
+// the model's API refuses a conversation with unanswered calls. The IDs of the results are the same in
+// later runs.
+func answerCalls(messages []agui.Message) (answered []agui.Message) {
+	answered = []agui.Message{}
+	hasResult := map[string]bool{}
+	for _, m := range messages {
+		hasResult[m.ToolCallID] = true
+	}
+	var missing []agui.Message // of the last message with calls
+	for _, m := range messages {
+		if m.Role != agui.RoleTool {
+			answered, missing = append(answered, missing...), nil
+		}
+		answered = append(answered, m)
+		for _, c := range m.ToolCalls {
+			if !hasResult[c.ID] {
+				missing = append(missing, agui.Message{
+					ID: "unanswered_" + c.ID, Role: agui.RoleTool, ToolCallID: c.ID, Content: agui.TextContent(callUnanswered), SubagentRunID: m.SubagentRunID,
+				})
+			}
+		}
+	}
+	return append(answered, missing...)
 }
 
 // forwardedProps returns the named members of the client's forwardedProps, as an object.

@@ -3,6 +3,7 @@ package remote
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestNPMServers(t *testing.T) {
 	answerPrompts(t)
 	eachNPMServer(t, func(t *testing.T, p *kit.Perdure, s npmServer) {
 		features := map[string]func(*testing.T, kit.Generation, *kit.Perdure, npmServer){
-			"text": testNPMText, "server tool": testNPMServerTool, "client tool": testNPMClientTool, "state": testNPMState, "cancel": testNPMCancel,
+			"text": testNPMText, "server tool": testNPMServerTool, "client tool": testNPMClientTool, "abandoned call": testNPMAbandonedCall, "state": testNPMState, "cancel": testNPMCancel,
 		}
 		for name, test := range features {
 			t.Run(name, func(t *testing.T) {
@@ -99,15 +100,18 @@ func testNPMServerTool(t *testing.T, g kit.Generation, p *kit.Perdure, s npmServ
 	s.wantModelInput(t, second.Content, first.Content, letMeLook, clearSky, second.Content)
 }
 
+// paintTool are the parameters of a client with a tool.
+var paintTool = map[string]any{"tools": []any{map[string]any{
+	"name": "paint", "description": "Paints the wall.",
+	"parameters": map[string]any{"type": "object", "properties": map[string]any{"color": map[string]any{"type": "string"}}},
+}}}
+
 // testNPMClientTool: a run ends with a call of the client's tool, and the next run has its result.
 func testNPMClientTool(t *testing.T, g kit.Generation, p *kit.Perdure, s npmServer) {
 	question, thread := kit.UserMessage(kit.Marked(paint)), kit.NewThread()
-	tools := map[string]any{"tools": []any{map[string]any{
-		"name": "paint", "description": "Paints the wall.", "parameters": map[string]any{"type": "object", "properties": map[string]any{"color": map[string]any{"type": "string"}}},
-	}}}
 	d := g.Drive(t, p, kit.Script{URL: s.runs(p, "never"), ThreadID: thread, Runs: []kit.ScriptedRun{
-		{RunID: "run-1", Add: []kit.Message{question}, Parameters: tools},
-		{RunID: "run-2", Parameters: tools, Answer: map[string]string{"paint": "done"}},
+		{RunID: "run-1", Add: []kit.Message{question}, Parameters: paintTool},
+		{RunID: "run-2", Parameters: paintTool, Answer: map[string]string{"paint": "done"}},
 	}})
 	ends := d.Finish(t)
 	call := kit.ToolCallMessage(kit.ModelCall{Name: "paint", Arguments: `{"color":"red"}`})
@@ -118,6 +122,26 @@ func testNPMClientTool(t *testing.T, g kit.Generation, p *kit.Perdure, s npmServ
 	if got := pendingCalls(t, d); !g.Legacy && (len(got) != 1 || got[0] != ends[0].Messages[1].ToolCalls[0].ID) {
 		t.Errorf("pending calls at the end of the first run = %q, want the call of paint", got)
 	}
+}
+
+// testNPMAbandonedCall: the client continues without the result of its tool. The server receives a
+// result that says so, because the built-in agent of CopilotKit fails without one.
+func testNPMAbandonedCall(t *testing.T, g kit.Generation, p *kit.Perdure, s npmServer) {
+	question, next, thread := kit.UserMessage(kit.Marked(paint)), kit.UserMessage(kit.Marked(sayHello)), kit.NewThread()
+	d := g.Drive(t, p, kit.Script{URL: s.runs(p, "never"), ThreadID: thread, Runs: []kit.ScriptedRun{
+		{RunID: "run-1", Add: []kit.Message{question}, Parameters: paintTool},
+		{RunID: "run-2", Add: []kit.Message{next}, Parameters: paintTool},
+	}})
+	ends := d.Finish(t)
+	if last := ends[1].Messages[len(ends[1].Messages)-1]; last.Content != hello {
+		t.Errorf("last message = %+v after %s, want %q", last, d.Events(1, "RUN_ERROR"), hello)
+	}
+	runs := s.received(t, next.Content)
+	got := runs[len(runs)-1].Input.Messages
+	if len(got) != 4 || got[2].Role != "tool" || got[2].ToolCallID != got[1].ToolCalls[0].ID || !strings.Contains(got[2].Content, "no result") {
+		t.Errorf("messages that the server received = %+v, want a result of the call", got)
+	}
+	wantLogged(t, p, thread, "run-2", ends[1].Messages)
 }
 
 // pendingCalls returns the calls with which the first run has ended.
