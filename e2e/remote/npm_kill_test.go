@@ -82,7 +82,7 @@ func (s npmServer) finish(t *testing.T, p *kit.Perdure, st npmStory) {
 func TestNPMServersPerdureKilled(t *testing.T) {
 	t.Parallel()
 	answerPrompts(t)
-	eachNPMServer(t, func(t *testing.T, p *kit.Perdure, s npmServer) {
+	eachNPMServer(t, npmServers, func(t *testing.T, p *kit.Perdure, s npmServer) {
 		stories := s.startStories(t, p)
 		p.Restart(t)
 		for _, st := range stories {
@@ -101,7 +101,7 @@ func TestNPMServersPerdureKilled(t *testing.T) {
 func TestNPMServersKilled(t *testing.T) {
 	t.Parallel()
 	answerPrompts(t)
-	eachNPMServer(t, func(t *testing.T, p *kit.Perdure, s npmServer) {
+	eachNPMServer(t, npmServers, func(t *testing.T, p *kit.Perdure, s npmServer) {
 		stories := s.startStories(t, p)
 		s.Kill()
 		s.Start(t)

@@ -57,7 +57,7 @@ func answerPrompts(t *testing.T) {
 func TestNPMServers(t *testing.T) {
 	t.Parallel()
 	answerPrompts(t)
-	eachNPMServer(t, func(t *testing.T, p *kit.Perdure, s npmServer) {
+	eachNPMServer(t, npmServers, func(t *testing.T, p *kit.Perdure, s npmServer) {
 		features := map[string]func(*testing.T, kit.Generation, *kit.Perdure, npmServer){
 			"text": testNPMText, "server tool": testNPMServerTool, "client tool": testNPMClientTool, "abandoned call": testNPMAbandonedCall, "state": testNPMState, "cancel": testNPMCancel,
 		}

@@ -27,10 +27,10 @@ type npmServer struct {
 	*kit.AgentServer
 }
 
-// eachNPMServer runs a test in parallel with each server, and a perdure with its agents.
-func eachNPMServer(t *testing.T, test func(t *testing.T, p *kit.Perdure, s npmServer)) {
+// eachNPMServer runs a test in parallel with each of the servers, and a perdure with its agents.
+func eachNPMServer(t *testing.T, servers []npmServer, test func(t *testing.T, p *kit.Perdure, s npmServer)) {
 	t.Helper()
-	for _, s := range npmServers {
+	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			s.AgentServer = kit.StartAgentServer(t, s.script, s.folder)
