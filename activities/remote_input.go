@@ -51,7 +51,7 @@ func (a *Activities) remoteHeader(t turn) (http.Header, secrets.Redactor, error)
 // remoteInput is the request of a remote run.
 type remoteInput struct {
 	request agui.RunAgentInput
-	ids     []string // the thread's IDs of its messages and calls
+	ids     []string // the thread's IDs of its messages and calls, and of the calls of its interrupts
 	// answers are the decisions that are results of calls, unless the remote has results for them.
 	answers []relay.Answer
 }

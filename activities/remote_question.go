@@ -146,6 +146,9 @@ func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput) 
 			return err
 		}
 		decisions = append(decisions, d)
+		if i.ToolCallID != "" { // Mastra's run has not told of the call, and the next one has its result
+			in.ids = append(in.ids, i.ToolCallID)
+		}
 		if i.ToolCallID != "" && i.Interrupt.Reason == reasonToolCall {
 			in.answers = append(in.answers, relay.Answer{CallID: i.ToolCallID, Content: answerText(d)})
 		}

@@ -94,7 +94,8 @@ func resolved(id string) any {
 }
 
 // TestNPMInterrupts: stock clients get the interrupts of servers from npm and resolve them. The server
-// receives the decision with its own ID.
+// receives the decision with its own ID, and the result of the call has the ID that the interrupt has
+// named.
 func TestNPMInterrupts(t *testing.T) {
 	t.Parallel()
 	answerPrompts(t)
@@ -112,6 +113,9 @@ func TestNPMInterrupts(t *testing.T) {
 			}
 			told := s.bookingMessages(first, `{"confirmed":true}`)
 			kit.WantMessages(t, told, ends[1].Messages)
+			if got := ends[1].Messages[2].ToolCallID; got != asked[0].ToolCallID {
+				t.Errorf("call of the result = %q, want %q as in the interrupt", got, asked[0].ToolCallID)
+			}
 			runs := s.received(t, first.Content)
 			if len(runs) != 3 {
 				t.Fatalf("runs that the server received = %d, want 3", len(runs))
