@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
@@ -83,7 +84,7 @@ func interruptsOf(t *testing.T, d *kit.ClientProcess, run int) []kit.Interrupt {
 // wantResumed checks the decisions that the server has received with a run.
 func wantResumed(t *testing.T, run receivedRun, want ...any) {
 	t.Helper()
-	if diff := cmp.Diff(want, run.Input.Resume); diff != "" {
+	if diff := cmp.Diff(want, run.Input.Resume, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("resume that the server received (-want +got):\n%s", diff)
 	}
 }
@@ -212,6 +213,39 @@ func TestMastraApproval(t *testing.T) {
 		kit.WantMessages(t, []kit.Message{first, call, next, kit.AssistantMessage(hello)}, ends[1].Messages)
 		if got := pendingCalls(t, d); len(got) != 0 {
 			t.Errorf("calls that wait for the client = %q, want none", got)
+		}
+	})
+}
+
+// TestNPMInterruptsServerKilled: a server from npm is killed while people are asked. The built-in agent
+// has no memory, and resumes. Mastra has lost the suspended run: the decision fails, and the thread takes
+// the next run.
+func TestNPMInterruptsServerKilled(t *testing.T) {
+	t.Parallel()
+	answerPrompts(t)
+	answerBookings(t)
+	eachNPMServer(t, npmServers[:2], func(t *testing.T, p *kit.Perdure, s npmServer) {
+		path := "/v1/agents/" + s.name + "-never/runs"
+		in := kit.NewInput(kit.Marked(book))
+		asked := kit.InterruptsOf(t, p.RunAgent(t, path, in))
+		s.Kill()
+		s.Start(t)
+		resumed := in
+		resumed.RunID, resumed.Resume = "run-2", []any{resolved(asked[0].ID)}
+		events := p.RunAgent(t, path, resumed)
+		if s.name == "mastra" {
+			if last := events[len(events)-1]; last.Type != "RUN_ERROR" || last.Member("code") != "remote_run_failed" {
+				t.Errorf("end of the run = %s, want RUN_ERROR with the code remote_run_failed", last.Data)
+			}
+		} else {
+			kit.WantMessages(t, s.bookingMessages(in.Messages[0], `{"confirmed":true}`), p.MessagesOf(t, in.ThreadID))
+		}
+		next := in.NextRun("run-3", "", kit.UserMessage(kit.Marked(sayHello)))
+		p.RunAgent(t, path, next)
+		wantResumed(t, s.received(t, next.Messages[1].Content)[0])
+		messages := p.MessagesOf(t, in.ThreadID)
+		if last := messages[len(messages)-1]; last.Content != hello {
+			t.Errorf("last message = %+v, want %q", last, hello)
 		}
 	})
 }
