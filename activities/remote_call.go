@@ -62,7 +62,7 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 	if err != nil {
 		return nil, err
 	}
-	relayed := relay.New(t.attempt, t.in.Agent, runOf(t.in.Run), &input.request, input.ids)
+	relayed := relay.New(t.attempt, t.in.Agent, runOf(t.in.Run), &input.request, input.known)
 	if earlier.events != nil {
 		if err := relayed.Repeat(ctx, earlier.Progress, earlier.events); err != nil {
 			return relayed, err

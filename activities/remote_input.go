@@ -52,7 +52,9 @@ func (a *Activities) remoteHeader(t turn) (http.Header, secrets.Redactor, error)
 // remoteInput is the request of a remote run.
 type remoteInput struct {
 	request agui.RunAgentInput
-	ids     []string // the thread's IDs of its messages and calls
+	// known are the thread's IDs of its messages and calls, and of the calls of its interrupts, by the
+	// remote's. If the remote has used one ID in several runs, the last item counts.
+	known map[string]string
 	// answers are the decisions that are results of calls, unless the remote has results for them.
 	answers []relay.Answer
 }
@@ -61,6 +63,7 @@ type remoteInput struct {
 // step is.
 func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, err error) {
 	agent, forward := t.in.Agent, t.definition.Remote.Forward
+	in.known = map[string]string{}
 	run := runOf(t.in.Run)
 	in.request = agui.RunAgentInput{
 		ThreadID: remoteThread(t), RunID: run.Identify(relay.RunKind, t.in.ID),
@@ -73,11 +76,15 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	}
 	messages, changed := sentMessages(agent, entries)
 	in.request.Messages = agui.RenameMessageIDs(messages, func(id string) string {
-		in.ids = append(in.ids, id)
-		return cmp.Or(changed[id], remote.OriginalID(agent, id))
+		original := cmp.Or(changed[id], remote.OriginalID(agent, id))
+		in.known[original] = id
+		return original
 	})
 	if forward.HasState() && len(t.conversation.State) > 0 {
 		in.request.State = t.conversation.State
+	}
+	if askingRecord(t.conversation, in.request.ThreadID) == 0 { // otherwise calls may wait for the decisions
+		in.request.Messages = answerCalls(in.request.Messages)
 	}
 	if t.conversation.Input == 0 {
 		return in, nil
@@ -128,6 +135,35 @@ func sentMessages(agent string, entries []snapshot.Entry) (messages []agui.Messa
 		}
 	}
 	return messages, changed
+}
+
+// callUnanswered is the result of a call that nobody has answered, such as one of the client's tools.
+const callUnanswered = "The call has no result. The conversation went on without it."
+
+// answerCalls adds a result to each call that has none, after the results of its message: agents fail if
+// the model's API refuses a conversation with unanswered calls. The IDs of the results are the same in
+// later runs.
+func answerCalls(messages []agui.Message) (answered []agui.Message) {
+	answered = []agui.Message{}
+	hasResult := map[string]bool{}
+	for _, m := range messages {
+		hasResult[m.ToolCallID] = true
+	}
+	var missing []agui.Message // of the last message with calls
+	for _, m := range messages {
+		if m.Role != agui.RoleTool {
+			answered, missing = append(answered, missing...), nil
+		}
+		answered = append(answered, m)
+		for _, c := range m.ToolCalls {
+			if !hasResult[c.ID] {
+				missing = append(missing, agui.Message{
+					ID: "unanswered_" + c.ID, Role: agui.RoleTool, ToolCallID: c.ID, Content: agui.TextContent(callUnanswered), SubagentRunID: m.SubagentRunID,
+				})
+			}
+		}
+	}
+	return append(answered, missing...)
 }
 
 // forwardedProps returns the named members of the client's forwardedProps, as an object.

@@ -135,10 +135,29 @@ func recordRemoteAnswer(ctx context.Context, in runs.ToolCall, attempt *stream.A
 	return answer, err
 }
 
+// askingRecord returns the record with the interrupts that the next run in a remote thread answers; 0 =
+// there are none. If the remote has refused the answers, it does not get them again: it may have lost
+// the interrupts, and all later runs of the thread would fail.
+func askingRecord(conversation *snapshot.Snapshot, thread string) uint64 {
+	seq := conversation.Asking[thread]
+	if seq > conversation.Opened { // asked in this run
+		return seq
+	}
+	for _, run := range slices.Backward(conversation.Runs) {
+		if run.Outcome == string(agui.OutcomeInterrupt) {
+			break
+		}
+		if run.Code == codeRemoteRunFailed || run.Code == string(remote.KindRejected) {
+			return 0
+		}
+	}
+	return seq
+}
+
 // addDecisions adds the decisions about the interrupts with which the agent's last run has ended. An
 // interrupt without a decision counts as cancelled: nobody is going to answer.
 func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput) error {
-	seq := t.conversation.Asking[in.request.ThreadID]
+	seq := askingRecord(t.conversation, in.request.ThreadID)
 	if seq == 0 {
 		return nil
 	}
@@ -155,6 +174,9 @@ func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput) 
 			return err
 		}
 		decisions = append(decisions, d)
+		if i.ToolCallID != "" { // Mastra's run has not told of the call, and the next one has its result
+			in.known[i.Interrupt.ToolCallID] = i.ToolCallID
+		}
 		if _, isShown := t.conversation.FindCall(i.ToolCallID); isShown && i.Interrupt.Reason == reasonToolCall {
 			in.answers = append(in.answers, relay.Answer{CallID: i.ToolCallID, Content: answerText(d)})
 		}

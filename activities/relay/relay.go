@@ -62,11 +62,11 @@ type RunError struct{ Code, Message string }
 // Error implements error.
 func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has failed: %s", e.Code) }
 
-// New returns a relay of a run with the input in, whose messages have the remote's IDs. ids are the
-// thread's IDs of these messages and their calls (remote.KnownIDs).
-func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, ids []string) *Relay {
+// New returns a relay of a run with the input in, whose messages have the remote's IDs. known are the
+// thread's IDs of what in names, by the remote's; the relay changes it.
+func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, known map[string]string) *Relay {
 	r := &Relay{
-		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: remote.KnownIDs(in.Messages, ids), tools: in.Tools,
+		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: known, tools: in.Tools,
 		invoked:    map[string]bool{},
 		unanswered: unansweredCalls(in.Messages), reducer: agui.NewReducer(nil, nil),
 	}

@@ -65,12 +65,13 @@ func (l *lane) relay(earlier []agui.Message, tools ...agui.Tool) *relayed {
 	}
 	l.t.Cleanup(attempt.Close)
 	in := &agui.RunAgentInput{RunID: remoteRun, Tools: tools}
-	var ids []string
+	known := map[string]string{}
 	in.Messages = agui.RenameMessageIDs(earlier, func(id string) string {
-		ids = append(ids, id)
-		return remote.OriginalID(agent, id)
+		original := remote.OriginalID(agent, id)
+		known[original] = id
+		return original
 	})
-	return &relayed{relay.New(attempt, agent, run, in, ids), l, attempt}
+	return &relayed{relay.New(attempt, agent, run, in, known), l, attempt}
 }
 
 // add adds events, and fails the test if one is refused.

@@ -45,5 +45,5 @@
 // is replaced by its digest; the remote then gets the digest as the ID of its item.
 //
 // A remote also names items of earlier runs: in snapshots, in results of old calls and in
-// interrupts. [KnownIDs] has the own IDs of the remote IDs that the input of the run contained.
+// interrupts. The caller knows the own IDs of the items in the input of the run.
 package remote

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
-
-	"github.com/perdure/perdure/agui"
 )
 
 // threadPrefix begins the UUID of every remote thread: "perd" in hexadecimal.
@@ -77,17 +75,3 @@ func OriginalID(agent, id string) string {
 
 // isHex reports whether s has only the digits of hex.EncodeToString.
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
-
-// KnownIDs returns Perdure's IDs by the IDs that the remote knows, for the messages that a run's input
-// contains and their calls. ids are Perdure's IDs of all, in the order of agui.RenameMessageIDs. If the remote
-// has used one ID in several runs, the last item counts.
-func KnownIDs(sent []agui.Message, ids []string) map[string]string {
-	known := make(map[string]string, len(ids))
-	i := 0
-	agui.RenameMessageIDs(sent, func(id string) string {
-		known[id] = ids[i]
-		i++
-		return id
-	})
-	return known
-}

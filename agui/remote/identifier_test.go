@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/perdure/perdure/agui"
 )
 
 func TestThreadID(t *testing.T) {
@@ -46,14 +44,6 @@ func TestIDs(t *testing.T) {
 	for _, id := range []string{"u1", "analyst:u1", "analyst:0123456789abcdeX:u1", "analyst:0123456789abcdef"} {
 		if got := OriginalID("analyst", id); got != id {
 			t.Errorf("OriginalID(%q) = %q, want it unchanged", id, got)
-		}
-	}
-	sent := []agui.Message{{ID: "u1", Role: agui.RoleUser}, {ID: "m", Role: agui.RoleAssistant, ToolCalls: []agui.ToolCall{{ID: "c"}}}, {ID: "changed", Role: agui.RoleTool, ToolCallID: "c"}}
-	ids := []string{"u1", NewID("a", "r", "m"), NewID("a", "r", "c"), NewID("a", "r", "first"), NewID("a", "r", "c")}
-	got := KnownIDs(sent, ids)
-	for i, id := range []string{"u1", "m", "c", "changed"} {
-		if got[id] != ids[i] {
-			t.Errorf("known ID of %q = %q, want %q", id, got[id], ids[i])
 		}
 	}
 }

@@ -15,10 +15,14 @@ type AgentServer struct {
 	process *nodeServer
 }
 
-// StartAgentServer starts a script of node/ with the packages of a folder there: it gets host:port as
-// its argument, and prints {"url": …} when it listens. The server is killed when the test ends.
+// StartAgentServer starts a script of node/ with the packages of a folder there: its arguments are
+// host:port and the URL of SharedModel, and it prints {"url": …} when it listens. The server is killed
+// when the test ends.
 func StartAgentServer(t *testing.T, script, folder string) *AgentServer {
 	t.Helper()
+	if err := Install(filepath.Join("node", folder)); err != nil {
+		t.Fatal(err)
+	}
 	s := &AgentServer{Address: listenAddress(t), folder: folder, script: script}
 	s.Start(t)
 	t.Cleanup(s.Kill)
@@ -29,7 +33,7 @@ func StartAgentServer(t *testing.T, script, folder string) *AgentServer {
 func (s *AgentServer) Start(t *testing.T) {
 	t.Helper()
 	var err error
-	if s.process, err = launchNodeIn(filepath.Join("node", s.folder), filepath.Join("..", s.script), s.Address); err != nil {
+	if s.process, err = launchNodeIn(filepath.Join("node", s.folder), filepath.Join("..", s.script), s.Address, SharedModel.URL); err != nil {
 		t.Fatal(err)
 	}
 }
