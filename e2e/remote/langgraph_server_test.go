@@ -44,7 +44,7 @@ func (s langGraph) setup(t *testing.T) *kit.Perdure {
 // runsOf returns the URL that starts runs of an agent.
 func runsOf(p *kit.Perdure, agent string) string { return p.URL("/v1/agents/" + agent + "/runs") }
 
-// graphMessage is a message of LangChain.
+// graphMessage is a message of the graph, in the form of its framework.
 type graphMessage struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"`

@@ -211,7 +211,7 @@ func TestMastraApproval(t *testing.T) {
 		call := kit.ToolCallMessage(kit.ModelCall{Name: "payment", Arguments: `{"amount":5}`})
 		call.Content = oneMoment
 		kit.WantMessages(t, []kit.Message{first, call, next, kit.AssistantMessage(hello)}, ends[1].Messages)
-		if got := pendingCalls(t, d); len(got) != 0 {
+		if got := callsLeft(t, d); len(got) != 0 {
 			t.Errorf("calls that wait for the client = %q, want none", got)
 		}
 	})

@@ -119,7 +119,7 @@ func testNPMClientTool(t *testing.T, g kit.Generation, p *kit.Perdure, s npmServ
 	kit.WantMessages(t, []kit.Message{question, call, kit.ToolMessage("done"), kit.AssistantMessage(painted)}, ends[1].Messages)
 	wantLogged(t, p, thread, "run-2", ends[1].Messages)
 	s.wantOwnIDs(t, s.name+"-never", question.Content, ends[1].Messages[:3])
-	if got := pendingCalls(t, d); !g.Legacy && (len(got) != 1 || got[0] != ends[0].Messages[1].ToolCalls[0].ID) {
+	if got := callsLeft(t, d); !g.Legacy && (len(got) != 1 || got[0] != ends[0].Messages[1].ToolCalls[0].ID) {
 		t.Errorf("pending calls at the end of the first run = %q, want the call of paint", got)
 	}
 }
@@ -144,8 +144,8 @@ func testNPMAbandonedCall(t *testing.T, g kit.Generation, p *kit.Perdure, s npmS
 	wantLogged(t, p, thread, "run-2", ends[1].Messages)
 }
 
-// pendingCalls returns the calls with which the first run has ended.
-func pendingCalls(t *testing.T, d *kit.ClientProcess) []string {
+// callsLeft returns the calls with which the first run has ended.
+func callsLeft(t *testing.T, d *kit.ClientProcess) []string {
 	t.Helper()
 	var end struct {
 		Outcome struct {
