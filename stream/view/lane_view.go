@@ -8,12 +8,6 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// shownEvent is an event of an open attempt, and its position in the log.
-type shownEvent struct {
-	position stream.Position
-	event    []byte
-}
-
 // laneView is what a reader was shown of the unfinished attempt that holds a lane: how far, and
 // which messages are open on the client. It ends with the attempt's done record, or when the
 // attempt is superseded. The zero value is a lane without an attempt.
