@@ -96,7 +96,8 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 		span.Chunk()
 		if len(event.Warnings) > 0 && !warned {
 			warned = true // one line for each attempt: the others are of the same kind
-			logger(ctx).Warn("the remote agent deviates from AG-UI", "remote", t.in.Agent, "event", string(event.Event.EventType()), "deviation", event.Warnings[0].Detail)
+			deviation := event.Warnings[0]
+			logger(ctx).Warn("the remote agent deviates from AG-UI", "remote", t.in.Agent, "event", remote.ShownType(deviation.Type), "deviation", deviation.Detail)
 		}
 		if err := relayed.Add(ctx, event.Event); err != nil {
 			return t.remoteFailure(err)

@@ -68,7 +68,7 @@ type stripper struct {
 func (s *stripper) strip(e Event) bool {
 	s.event = e.EventType()
 	if _, ok := e.(*UnknownEvent); ok {
-		s.warn("", "unrecognized event type "+string(e.EventType())+", event dropped")
+		s.warn("", "unrecognized event type, event dropped")
 		return false
 	}
 	e.fields(s)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -21,7 +20,6 @@ import (
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
-	"github.com/perdure/perdure/api/streams"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
@@ -118,21 +116,6 @@ func (s *Server) startRun(c *gin.Context) error {
 	s.streams.Show(c, in.view, first)
 	s.cancelIfDisconnected(c.Request.Context(), in)
 	return nil
-}
-
-// firstAfter reads the first frames after the input's cursor, so that an invalid one gets an error
-// status. It sets the status 204 if the run has ended and nothing follows. Without a cursor it returns
-// nil.
-func (s *Server) firstAfter(c *gin.Context, in *preparedInput) (*streams.Batch, error) {
-	if in.after == nil {
-		return nil, nil //nolint:nilnil // nothing was read
-	}
-	first, err := s.streams.First(c.Request.Context(), in.view)
-	if errors.Is(err, io.EOF) {
-		c.Status(http.StatusNoContent)
-		return nil, nil //nolint:nilnil // nothing follows
-	}
-	return first, err
 }
 
 // decode reads the body, within MaxBody and BodyTime, and decodes the input.

@@ -53,6 +53,7 @@ type Event struct {
 	// RunID is the remote's ID of the run to which the event belongs. It differs from that of the
 	// input for a replayed run, and for a remote that chooses run IDs.
 	RunID string
-	// Warnings are the tolerated deviations since the previous event, at most 100.
+	// Warnings are the tolerated deviations since the previous event, at most 100. Their pointers and
+	// types may have content, see ShownType.
 	Warnings []agui.Warning
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/perdure/perdure/agui"
@@ -87,7 +88,19 @@ type ProtocolError struct {
 
 // Error implements error. The text has no content.
 func (e *ProtocolError) Error() string {
-	return fmt.Sprintf("%s: event %d (%.40q) breaks the rule %s", KindProtocol, e.Index, e.Type, e.Rule)
+	return fmt.Sprintf("%s: event %d (%q) breaks the rule %s", KindProtocol, e.Index, ShownType(e.Type), e.Rule)
+}
+
+// shownType matches the types of events that may be logged.
+var shownType = regexp.MustCompile(`^[A-Z_]{1,64}$`)
+
+// ShownType returns the type of an event for a log; "" = it has not the form of a type, and may be
+// content.
+func ShownType(t agui.EventType) string {
+	if !shownType.MatchString(string(t)) {
+		return ""
+	}
+	return string(t)
 }
 
 // Unwrap returns the cause.

@@ -103,7 +103,7 @@ func isNewer(declared string) string {
 	ourMajor, ourMinor, _ := agui.ParseVersion(agui.VersionLatest)
 	switch {
 	case !ok:
-		return "cannot interpret protocol version " + strconv.Quote(declared)
+		return "cannot interpret the protocol version"
 	case major > ourMajor || major == ourMajor && minor > ourMinor:
 		return "protocol version " + declared + " is newer than " + agui.VersionLatest
 	}

@@ -24,6 +24,8 @@ func TestHostileRemote(t *testing.T) {
 		events []string
 		usage  string // of RUN_FINISHED
 		code   string // of RUN_ERROR; "" = RUN_FINISHED
+		// version is the protocolVersion of RUN_STARTED; "" = none.
+		version string
 	}{
 		"content as message ID": {events: textEvents(kit.Mark + " says")},
 		"long message ID":       {events: textEvents(long)},
@@ -32,6 +34,14 @@ func TestHostileRemote(t *testing.T) {
 		"calls that fit":        {events: calls[:2*16]},
 		"many calls":            {events: calls, code: "limit_parallel_tools"},
 		"many models":           {events: textEvents("m1"), usage: strings.Join(usages, ",")},
+		"content as version":    {events: textEvents("m1"), version: kit.Mark},
+		"content as a type":     {events: append([]string{`{"type":"` + kit.Mark + `","value":1}`}, textEvents("m1")...), version: "1.0"},
+		"content as a member":   {events: append([]string{`{"type":"CUSTOM","name":"x","value":1,"` + kit.Mark + `":1}`}, textEvents("m1")...), version: "1.0"},
+		"content as old type":   {events: append([]string{`{"type":"` + kit.Mark + `","value":1}`}, textEvents("m1")...)},
+		"content as bad type":   {events: []string{`{"type":"` + kit.Mark + `","deep":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`}, code: "remote_protocol_error"},
+		"content as step":       {events: []string{`{"type":"STEP_STARTED","stepName":"` + kit.Mark + `"}`, `{"type":"STEP_FINISHED","stepName":"` + kit.Mark + `"}`}},
+		"content as tool":       {events: []string{`{"type":"TOOL_CALL_START","toolCallId":"c1","toolCallName":"` + kit.Mark + `"}`, `{"type":"TOOL_CALL_END","toolCallId":"c1"}`}},
+		"malformed patch":       {events: append([]string{`{"type":"STATE_DELTA","delta":[{"op":"` + kit.Mark + `","path":"` + kit.Mark + `"}]}`}, textEvents("m1")...)},
 		"long model":            {events: textEvents("m1"), usage: `{"provider":"` + long + `","model":"` + long + `","totalTokens":3}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +49,11 @@ func TestHostileRemote(t *testing.T) {
 			s := startFlakyServer(t)
 			s.handle("/", func(e *exchange) {
 				ids := `"threadId":` + kit.Quote(e.in.ThreadID) + `,"runId":` + kit.Quote(e.in.RunID)
-				e.emit(`{"type":"RUN_STARTED",` + ids + `}`)
+				started := `{"type":"RUN_STARTED",` + ids
+				if c.version != "" {
+					started += `,"protocolVersion":"` + c.version + `"`
+				}
+				e.emit(started + `}`)
 				if e.n > 1 { // with the results of the calls
 					e.emit(textEvents("m9")...)
 				} else {

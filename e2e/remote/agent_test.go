@@ -26,6 +26,19 @@ name: desk
 model: openai/scripted-by-the-test
 tools: ["handoff:afar"]
 ---
+name: boss
+model: openai/scripted-by-the-test
+tools: ["agent:broken"]
+---
+name: broken
+description: Fails.
+remote: {url: SERVER/broken}
+---
+name: careful
+steps:
+  - {name: ask, agent: broken, onError: continue}
+  - {name: again, agent: afar, input: "again ${input.text}"}
+---
 name: pipe
 steps:
   - {name: ask, agent: afar, input: "ask ${input.text}"}
@@ -105,6 +118,7 @@ func startEchoes(t *testing.T, env ...string) (*flakyServer, *kit.Perdure) {
 	s := startFlakyServer(t)
 	s.handle("/afar", echo)
 	s.handle("/slow", slow)
+	s.handle("/broken", func(e *exchange) { http.Error(e.w, kit.Mark+" no credit", http.StatusPaymentRequired) })
 	return s, startWith(t, strings.ReplaceAll(echoes, "SERVER", s.URL), env...)
 }
 
@@ -128,13 +142,15 @@ func TestPlaces(t *testing.T) {
 		want  func(text string) []string
 		after string // the answer of the model after the calls
 	}{
-		"afar":   {want: func(s string) []string { return []string{heard(s)} }},
-		"chief":  {calls: []kit.ModelCall{{Name: "afar", Arguments: `{"task":"` + kit.Mark + ` task"}`}}, after: kit.Mark + " done", want: func(string) []string { return []string{heard(kit.Mark + " task"), kit.Mark + " done"} }},
-		"desk":   {calls: []kit.ModelCall{{Name: "transfer_to_afar", Arguments: `{}`}}},
-		"pipe":   {want: func(s string) []string { return []string{heard("ask " + s), heard("again " + heard("ask "+s))} }},
-		"fan":    {want: func(s string) []string { return []string{heard("one " + s), heard("two " + s)} }},
-		"each":   {want: func(s string) []string { return []string{heard("one " + s), heard("three " + s), heard("two " + s)} }},
-		"hidden": {want: func(s string) []string { return []string{heard("again " + heard("ask "+s))} }},
+		"afar":    {want: func(s string) []string { return []string{heard(s)} }},
+		"chief":   {calls: []kit.ModelCall{{Name: "afar", Arguments: `{"task":"` + kit.Mark + ` task"}`}}, after: kit.Mark + " done", want: func(string) []string { return []string{heard(kit.Mark + " task"), kit.Mark + " done"} }},
+		"boss":    {calls: []kit.ModelCall{{Name: "broken", Arguments: `{"task":"` + kit.Mark + ` task"}`}}, after: kit.Mark + " failed", want: func(string) []string { return []string{kit.Mark + " failed"} }},
+		"careful": {want: func(s string) []string { return []string{heard("again " + s)} }},
+		"desk":    {calls: []kit.ModelCall{{Name: "transfer_to_afar", Arguments: `{}`}}},
+		"pipe":    {want: func(s string) []string { return []string{heard("ask " + s), heard("again " + heard("ask "+s))} }},
+		"fan":     {want: func(s string) []string { return []string{heard("one " + s), heard("two " + s)} }},
+		"each":    {want: func(s string) []string { return []string{heard("one " + s), heard("three " + s), heard("two " + s)} }},
+		"hidden":  {want: func(s string) []string { return []string{heard("again " + heard("ask "+s))} }},
 	} {
 		t.Run(agent, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +162,7 @@ func TestPlaces(t *testing.T) {
 				kit.SharedModel.Answer(t, kit.Fixture{Match: kit.Match{UserMessage: in.Messages[0].Content, HasToolResult: &yes}, Response: kit.Response{Content: c.after}})
 			}
 			events := p.RunAgent(t, "/v1/agents/"+agent+"/runs", in)
-			if last := events[len(events)-1]; last.Type != "RUN_FINISHED" || !strings.Contains(string(last.Data), `"model":"echo"`) {
+			if last := events[len(events)-1]; last.Type != "RUN_FINISHED" || agent != "boss" && !strings.Contains(string(last.Data), `"model":"echo"`) {
 				t.Errorf("end of the run = %s, want RUN_FINISHED with the usage of the remote", last.Data)
 			}
 			got := texts(kit.ShownMessages(t, in.Messages, events))
@@ -342,14 +358,21 @@ func TestForkOfRemoteThread(t *testing.T) {
 	}
 }
 
-// TestEncryptedLog: an encrypted log has no content of a remote agent in plain text.
+// TestEncryptedLog: an encrypted log has no content of a remote agent in plain text, and a broken run is
+// continued from it.
 func TestEncryptedLog(t *testing.T) {
 	t.Parallel()
 	s := startFlakyServer(t)
-	s.handle("/afar", (*exchange).finish)
+	s.handle("/afar", func(e *exchange) {
+		if e.n == 1 {
+			e.begin()
+			return
+		}
+		e.finish()
+	})
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "keys"), "base64key://AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
-	p := startWith(t, strings.ReplaceAll(echoes, "SERVER", s.URL), "PERDURE_ENCRYPTION_KEYS_FILE="+filepath.Join(dir, "keys"))
+	p := startWith(t, "name: afar\nremote: {url: "+s.URL+"/afar, retry: resume}\n", "PERDURE_ENCRYPTION_KEYS_FILE="+filepath.Join(dir, "keys"))
 	in := kit.NewInput(kit.Marked("Say it."))
 	f := p.FollowAgent(t, "/v1/agents/afar/runs", in)
 	f.Finish(t)
