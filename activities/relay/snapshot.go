@@ -13,8 +13,9 @@ import (
 // A MESSAGES_SNAPSHOT of a remote replaces the messages of its client. The relay applies it to the
 // messages of this run:
 //
-//	messages that nobody has      their events are written, as if they had been streamed
-//	other differences             a MESSAGES_SNAPSHOT of the run's messages is written
+//	messages at the end that nobody has   their events are written, as if they had been streamed
+//	other differences                     a MESSAGES_SNAPSHOT of the run's messages is written, and before it
+//	                                      an empty one if their order changes: a snapshot moves no message
 //
 // The log keeps that snapshot; a reader gets one of the whole conversation at the end of the run instead
 // (view.Projection). Servers stream calls without arguments or in other messages, and results with random
@@ -34,10 +35,29 @@ func (r *Relay) addSnapshot(ctx context.Context, snapshot *agui.MessagesSnapshot
 	if err := restated.Apply(restatement); err != nil {
 		return err
 	}
-	if slices.EqualFunc(before, restated.Messages(), isSame) {
+	after := restated.Messages()
+	if slices.EqualFunc(before, after, isSame) {
 		return nil
 	}
+	if !hasOrder(after, stated) {
+		if err := r.emit(ctx, &agui.MessagesSnapshot{}); err != nil {
+			return err
+		}
+	}
 	return r.emit(ctx, restatement)
+}
+
+// hasOrder reports whether messages are in the order of a list, except for those that it lacks.
+func hasOrder(messages, list []agui.Message) bool {
+	last := -1
+	for _, m := range messages {
+		at := slices.IndexFunc(list, func(l agui.Message) bool { return l.ID == m.ID })
+		if at >= 0 && at < last {
+			return false
+		}
+		last = max(last, at)
+	}
+	return true
 }
 
 // ofRun returns the messages of a snapshot that this run has made: those of agents and tools after the
@@ -94,17 +114,19 @@ func (r *Relay) isEarlier(own string) bool {
 	return false
 }
 
-// missing returns the events of the messages that clients do not have in any form: neither the message,
-// nor one of its calls, nor a result of its call.
+// missing returns the events of the last messages, those that clients do not have in any form: neither the
+// message, nor one of its calls, nor a result of its call.
 func (r *Relay) missing(messages []agui.Message) (events []agui.Event) {
 	have := r.reducer.Messages()
 	for _, m := range messages {
 		isKnown := slices.ContainsFunc(have, func(h agui.Message) bool {
 			return h.ID == m.ID || m.Role == agui.RoleTool && isResult(h, m.ToolCallID) || slices.ContainsFunc(h.ToolCalls, func(c agui.ToolCall) bool { return hasCall(m, c.ID) })
 		})
-		if !isKnown {
-			events = append(events, show(m)...)
+		if isKnown {
+			events = nil
+			continue
 		}
+		events = append(events, show(m)...)
 	}
 	return events
 }

@@ -35,6 +35,7 @@ func TestRestatement(t *testing.T) {
 		streamed []agui.Event
 		snapshot []agui.Message
 		want     []agui.Message // nil = no snapshot is written
+		moves    bool           // an empty one precedes it
 		changed  map[string]string
 	}{
 		"the same": {
@@ -56,6 +57,12 @@ func TestRestatement(t *testing.T) {
 			streamed: begun,
 			snapshot: []agui.Message{user, assistant("m1", "", agui.ToolCall{ID: "c1", Arguments: `{"n":1}`}, agui.ToolCall{ID: "c2", Arguments: `{"n":2}`})},
 			want:     []agui.Message{assistant("m1", "", agui.ToolCall{ID: "c1", Arguments: `{"n":1}`}, agui.ToolCall{ID: "c2", Arguments: `{"n":2}`})},
+		},
+		"messages before those that were streamed": {
+			streamed: text("m3", "Three"),
+			snapshot: []agui.Message{user, assistant("m1", "", agui.ToolCall{ID: "c1", Arguments: "{}"}), result("m2", "c1"), assistant("m3", "Three")},
+			want:     []agui.Message{assistant("m1", "", agui.ToolCall{ID: "c1", Arguments: "{}"}), result("m2", "c1"), assistant("m3", "Three")},
+			moves:    true,
 		},
 		"a message that is taken back": {
 			streamed: append(text("m1", "Hel"), text("m2", "Hello")...),
@@ -90,7 +97,11 @@ func TestRestatement(t *testing.T) {
 				return
 			}
 			want := agui.RenameMessageIDs(c.want, own)
-			wantEvents(t, r.written()[n:], []agui.Event{&agui.MessagesSnapshot{Messages: want}})
+			events := []agui.Event{&agui.MessagesSnapshot{Messages: want}}
+			if c.moves {
+				events = append([]agui.Event{&agui.MessagesSnapshot{}}, events...)
+			}
+			wantEvents(t, r.written()[n:], events)
 			if diff := cmp.Diff(want, r.Messages(), cmp.AllowUnexported(agui.Content{})); diff != "" {
 				t.Errorf("messages (-want +got):\n%s", diff)
 			}
@@ -134,4 +145,29 @@ func TestRawEvents(t *testing.T) {
 		&agui.Custom{BaseEvent: raw, Name: "on_interrupt", Value: json.RawMessage(`"Sure?"`)}, &agui.TextMessageEnd{MessageID: "m1"}, finished())
 	r.wantWritten(&agui.TextMessageStart{MessageID: own("m1"), Role: agui.RoleAssistant},
 		&agui.Custom{Name: "on_interrupt", Value: json.RawMessage(`"Sure?"`)}, &agui.TextMessageEnd{MessageID: own("m1")})
+}
+
+// TestChangedIDsAreContinued: an attempt that continues a run knows the IDs that the remote has changed before.
+func TestChangedIDsAreContinued(t *testing.T) {
+	t.Parallel()
+	l := newLane(t)
+	first := l.relay(nil)
+	first.add(started())
+	first.add(call("c1", "add", "m1")...)
+	first.add(&agui.ToolCallResult{MessageID: "random", ToolCallID: "c1", Content: agui.TextContent("3")},
+		&agui.MessagesSnapshot{Messages: []agui.Message{
+			assistant("m1", "", agui.ToolCall{ID: "c1", Arguments: "{}"}), {ID: "m2", Role: agui.RoleTool, ToolCallID: "c1", Content: agui.TextContent("3")},
+		}})
+	progress, err := first.Progress("id-7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := first.written()
+	second := l.relay(nil)
+	if err := second.Repeat(t.Context(), progress, written); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{own("random"): "m2"}, second.ChangedIDs()); diff != "" {
+		t.Errorf("IDs that the remote has changed (-want +got):\n%s", diff)
+	}
 }

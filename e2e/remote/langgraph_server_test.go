@@ -16,7 +16,7 @@ import (
 )
 
 // langGraph is a LangGraph.js server, and AG-UI's agent for LangGraph in front of it. The graphs are in
-// node/langgraph/graph.ts. Its threads are in memory: Kill loses them.
+// node/langgraph/graph.mjs. Its threads are in memory: Kill loses them.
 type langGraph struct{ *kit.AgentServer }
 
 // startLangGraph starts a LangGraph server for one test.

@@ -49,6 +49,7 @@ type progress struct {
 	started       []byte                    // RUN_STARTED
 	lastEvents    [][]byte                  // the events of the terminal record
 	hasSuperseded bool                      // an attempt that had written events was superseded
+	movedAfter    uint64                    // first record of the first attempt that has moved messages; 0 = none has
 	terminal      bool                      // the terminal record was projected: later records do not count
 }
 
@@ -239,7 +240,9 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	for i, e := range events {
 		position := stream.Position{Seq: rec.Seq, Index: i}
 		if agui.TypeOf(e) == agui.EventMessagesSnapshot { // of the attempt's own messages
-			p.needsSnapshot = true
+			if err := p.noteRestatement(v, e); err != nil {
+				return err
+			}
 			p.index++
 			continue
 		}
@@ -272,6 +275,33 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 		return p.scopes.trackAll(v.scopes)
 	}
 	return nil
+}
+
+// noteRestatement notes a MESSAGES_SNAPSHOT of an attempt. An empty one precedes another if messages move: a
+// snapshot moves none of a client's.
+func (p *Projection) noteRestatement(v *laneView, raw []byte) error {
+	e, err := agui.Decode(raw)
+	if err != nil {
+		return err
+	}
+	p.needsSnapshot = true
+	if snapshot, ok := e.(*agui.MessagesSnapshot); ok && len(snapshot.Messages) == 0 && (p.movedAfter == 0 || v.from < p.movedAfter) {
+		p.movedAfter = v.from
+	}
+	return nil
+}
+
+// emitUnmoved emits the conversation without the messages that attempts may have moved, which a client then gets
+// back in their order.
+func (p *Projection) emitUnmoved(ctx context.Context) error {
+	if p.movedAfter == 0 {
+		return nil
+	}
+	snap, err := p.store.At(ctx, p.run.Thread, p.movedAfter)
+	if err != nil {
+		return err
+	}
+	return p.emitBeginning(ctx, p.record, len(snap.Entries))
 }
 
 // onSupersede closes a lane whose step has no further attempt. It retracts the unfinished attempt,
@@ -375,7 +405,9 @@ func (p *Projection) closeRun(ctx context.Context, events [][]byte, end ending) 
 	c.needsState = c.needsState || hasInterrupts // clients decide on the whole state
 	switch {
 	case p.hasSuperseded || p.needsSnapshot || hasInterrupts:
-		err = p.emitSnapshots(ctx, p.record, c)
+		if err = p.emitUnmoved(ctx); err == nil {
+			err = p.emitSnapshots(ctx, p.record, c)
+		}
 	case end.restored:
 		err = p.emitState(ctx, p.record)
 	}

@@ -1,4 +1,4 @@
-// Serves the graphs of graph.ts over AG-UI on host:port, the first argument, and prints {"url"}:
+// Serves the graphs of graph.mjs over AG-UI on host:port, the first argument, and prints {"url"}:
 //
 //   POST /GRAPH           a run; with ?outcome the interrupts are also in the outcome of RUN_FINISHED
 //   GET /threads/…        the same of LangGraph's API
@@ -26,7 +26,7 @@ async function freePort() {
 
 const port = await freePort();
 const script = fileURLToPath(new URL("server.mjs", import.meta.url));
-const langGraph = spawn(process.execPath, ["--import", "tsx", script, port, await mkdtemp(join(tmpdir(), "langgraph-"))], {
+const langGraph = spawn(process.execPath, [script, port, await mkdtemp(join(tmpdir(), "langgraph-"))], {
   stdio: ["pipe", "ignore", "inherit", "ipc"],
   env: { ...process.env, LOG_LEVEL: "error" },
 });

@@ -15,13 +15,12 @@ import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, ToolMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { tool } from "@langchain/core/tools";
-import { Annotation, Command, END, MessagesAnnotation, START, StateGraph, interrupt } from "@langchain/langgraph";
+import { Command, END, MessagesValue, START, StateGraph, StateSchema, interrupt } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
+import { z } from "zod";
 
-const State = Annotation.Root({
-  ...MessagesAnnotation.spec,
-  notes: Annotation<string[]>({ reducer: (notes, changed) => changed ?? notes, default: () => [] }),
-});
+const State = new StateSchema({ messages: MessagesValue, notes: z.array(z.string()).default([]) });
+const Conversation = new StateSchema({ messages: MessagesValue });
 
 /** The parts in which providers stream a text. */
 const words = (text) => text.match(/\S+\s*/g) ?? [];
@@ -59,8 +58,9 @@ function answer(messages, notes) {
 }
 
 class FakeModel extends BaseChatModel {
-  constructor(readonly notes = []) {
+  constructor(notes = []) {
     super({});
+    this.notes = notes;
   }
 
   _llmType() {
@@ -117,14 +117,14 @@ export const chat = new StateGraph(State)
   .compile();
 
 /** A node that asks with a plain text. */
-export const ask = new StateGraph(MessagesAnnotation)
+export const ask = new StateGraph(Conversation)
   .addNode("ask", () => ({ messages: [{ role: "assistant", content: `The answer is ${JSON.stringify(interrupt("Really?"))}.` }] }))
   .addEdge(START, "ask")
   .addEdge("ask", END)
   .compile();
 
 /** Two nodes that ask in parallel. */
-export const askBoth = new StateGraph(MessagesAnnotation)
+export const askBoth = new StateGraph(Conversation)
   .addNode("first", () => ({ messages: [{ role: "assistant", content: `First: ${JSON.stringify(interrupt({ question: "First?" }))}.` }] }))
   .addNode("second", () => ({ messages: [{ role: "assistant", content: `Second: ${JSON.stringify(interrupt({ question: "Second?" }))}.` }] }))
   .addEdge(START, "first")
