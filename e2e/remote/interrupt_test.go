@@ -179,14 +179,16 @@ func TestApprovalOfClientTool(t *testing.T) {
 		if len(asked) != 1 || asked[0].ToolCallID != calls[0] || asked[0].Message != "May paint be called?" {
 			t.Fatalf("interrupts = %+v, want the call with red", asked)
 		}
+		thread := p.FollowThread(t, in)
 		if status, answer := kit.Decide(t, p.Endpoint, in.ThreadID, asked[0].ID, `{"decision":"`+decision+`"}`); status/100 != 2 {
 			t.Fatalf("%s: %d %v", decision, status, answer)
 		}
 		kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[1], "painted"), http.StatusOK, "")
-		if decision == "approve" {
+		thread.UntilSuccess(t)
+		if decision == "approve" { // this run has ended with the call, which now waits for the client
 			kit.WantResult(t, p.Endpoint, in, kit.ToolResultBody(calls[0], "painted"), http.StatusOK, "")
+			thread.UntilSuccess(t)
 		}
-		p.FollowThread(t, in).UntilSuccess(t)
 		<-inputs
 		results := map[any]any{}
 		for _, m := range (<-inputs)["messages"].([]any) {
