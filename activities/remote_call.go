@@ -83,10 +83,12 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 // readRun makes a call, and hands its events to the relay. With retry "resume", each event with an ID
 // is noted, so that the next attempt can continue after it.
 func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, relayed *relay.Relay, call remote.Call) error {
-	// The note tells the next attempt that the remote may have begun the run.
-	noted := call.LastEventID
-	if err := errors.Join(t.note(relayed, noted), t.attempt.Flush(ctx)); err != nil {
-		return err
+	noted, retry := call.LastEventID, t.definition.Remote.Retry
+	if retry != agents.RetryRestart && retry != agents.RetryResume {
+		// The note tells the next attempt that the remote may have begun the run.
+		if err := errors.Join(t.note(relayed, noted), t.attempt.Flush(ctx)); err != nil {
+			return err
+		}
 	}
 	warned := false
 	for event, err := range a.Remotes.Client.Run(ctx, call) {
@@ -104,7 +106,7 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 		}
 		// Nothing follows the end of the run: an attempt continues before it.
 		_, isEnd := event.Event.(*agui.RunFinished)
-		if isEnd || t.definition.Remote.Retry != agents.RetryResume || event.ID == "" || event.ID == noted {
+		if isEnd || retry != agents.RetryResume || event.ID == "" || event.ID == noted {
 			continue
 		}
 		if err := t.note(relayed, event.ID); err != nil {
