@@ -14,6 +14,7 @@ const (
 	UseTool    UseKind = "tool"
 	UseModel   UseKind = "model"
 	UseProgram UseKind = "program"
+	UseHost    UseKind = "host" // of the server of a remote agent
 )
 
 // Use is what a definition uses of the workers, whose operator has configured it.
@@ -26,12 +27,15 @@ type Use struct {
 // IsPattern reports whether the name stands for several tools.
 func (u Use) IsPattern() bool { return u.Kind == UseTool && strings.Contains(u.Name, "*") }
 
-// Uses returns the tools of workers, the models and the program that the definition names, those of
-// its inline agents included. The tools of clients, subagents and handoffs are not among them.
+// Uses returns the tools of workers, the models, the program and the host that the definition names, those
+// of its inline agents included. The tools of clients, subagents and handoffs are not among them.
 func (d *Definition) Uses() []Use {
 	all := d.ownUses("")
 	if d.Workflow != "" {
 		all = append(all, Use{UseProgram, d.Workflow, "workflow"})
+	}
+	if d.Remote != nil {
+		all = append(all, Use{UseHost, d.RemoteHost(), "remote.url"})
 	}
 	eachStep(d.Steps, func(s *Step) {
 		if s.Agent != nil && s.Agent.Name == "" {

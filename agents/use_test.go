@@ -67,4 +67,8 @@ steps:
 	if got := program.Uses(); !slices.Equal(got, []agents.Use{{Kind: agents.UseProgram, Name: "billing", Key: "workflow"}}) {
 		t.Errorf("uses of a program: got %v", got)
 	}
+	remote := agents.Definition{Name: "r", Remote: &agents.Remote{URL: "https://agents.example.com:8443/r"}}
+	if got := remote.Uses(); !slices.Equal(got, []agents.Use{{Kind: agents.UseHost, Name: "agents.example.com:8443", Key: "remote.url"}}) {
+		t.Errorf("uses of a remote agent: got %v", got)
+	}
 }

@@ -120,6 +120,8 @@ func (g *Guard) CheckUses(ctx context.Context, d *agents.Definition) error {
 			action, resource = policy.UseModel, policy.Model(use.Name)
 		case agents.UseProgram:
 			action, resource = policy.UseProgram, policy.Program(use.Name)
+		case agents.UseHost:
+			action, resource = policy.UseHost, policy.Host(use.Name)
 		}
 		if err := g.Policies.Check(p, action, resource, policy.Context{}); err != nil {
 			denied := *problem.Of(err)

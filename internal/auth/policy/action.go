@@ -59,6 +59,8 @@ const (
 	UseTool    Action = "useTool"
 	UseModel   Action = "useModel"
 	UseProgram Action = "useProgram"
+	// UseHost is on a Host: it allows that an agent of a tenant runs on that server.
+	UseHost Action = "useHost"
 )
 
 // uid returns the entity of an action.

@@ -135,6 +135,7 @@ func TestWhoMayDoTheRest(t *testing.T) {
 		"a tool of the operator":      {caller("ann", "boss"), policy.UseTool, policy.Tool("refund"), policy.RuleNone},
 		"a tool of an MCP server":     {caller("ann", "boss"), policy.UseTool, policy.Tool("mcp:crm/find"), policy.RuleNone},
 		"a program":                   {caller("ann", "boss"), policy.UseProgram, policy.Program("billing"), policy.RuleNone},
+		"a remote agent":              {caller("ann", "boss"), policy.UseHost, policy.Host("agents.example.com"), policy.RuleNone},
 	} {
 		if rule := check(t, e, tt.caller, tt.action, tt.resource, policy.Context{}); rule != tt.want {
 			t.Errorf("%s: denied by %q, want by %q", name, rule, tt.want)

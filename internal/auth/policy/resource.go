@@ -37,10 +37,12 @@ func Agent(tenant, name string) Resource {
 	return r
 }
 
-// Tool, Model and Program return what the workers have, for the agents of all tenants.
+// Tool, Model, Program and Host return what the workers have, or reach, for the agents of all tenants. The
+// name of a host has its port if that is not the default of the scheme.
 func Tool(name string) Resource    { return worker("Tool", name) }
 func Model(name string) Resource   { return worker("Model", name) }
 func Program(name string) Resource { return worker("Program", name) }
+func Host(name string) Resource    { return worker("Host", name) }
 
 // worker returns a resource with a name that belongs to the platform.
 func worker(kind cedar.EntityType, name string) Resource {

@@ -27,7 +27,7 @@ func TestEntitiesFitSchema(t *testing.T) {
 	}
 	for name, r := range map[string]Resource{
 		"tenant": Tenant("acme"), "platform": Platform(), "subject": Subject("acme", ann), "schedule": Schedule("acme", ann),
-		"agent": Agent("acme", "pay"), "tool": Tool("refund"), "model": Model("openai/gpt"), "program": Program("billing"),
+		"agent": Agent("acme", "pay"), "tool": Tool("refund"), "model": Model("openai/gpt"), "program": Program("billing"), "host": Host("agents.example.com"),
 		"thread": Thread("acme", &owned), "thread without an owner": Thread("acme", &shared),
 	} {
 		if err := s.validator.Entity(r.entity); err != nil {
