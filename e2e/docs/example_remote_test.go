@@ -99,8 +99,12 @@ func TestExampleRemote(t *testing.T) {
 		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, q[0].ID, `{"decision":"answer","content":{"approved":true}}`); status != http.StatusOK {
 			t.Fatalf("answer: got %d %v, want %d", status, a, http.StatusOK)
 		}
-		p.ApproveAll(t, in.ThreadID, 1)
-		p.FollowThread(t, in).UntilSuccess(t)
+		thread := p.FollowThread(t, in)
+		q = thread.UntilInterrupt(t, "tool_call")
+		if status, a := kit.Decide(t, p.Endpoint, in.ThreadID, q[0].ID, `{"decision":"approve"}`); status != http.StatusOK {
+			t.Fatalf("approve: got %d %v, want %d", status, a, http.StatusOK)
+		}
+		thread.UntilSuccess(t)
 		const want = "I have booked Hotel Vienna for 96. In Vienna, see the tram round the Ring."
 		if got := p.StateOf(t, in)["message"]; got != want {
 			t.Errorf("%s killed: message = %q, want %q", name, got, want)
