@@ -173,6 +173,9 @@ func TestExamples(t *testing.T) {
 		}
 		for _, a := range found.Agents {
 			name, scripted := strings.CutPrefix(a.Model, "scripted/")
+			if a.Model == "" { // it is on another server, or only names other agents
+				continue
+			}
 			if !scripted || !slices.ContainsFunc(found.Scripts, func(s *agents.Script) bool { return s.Name == name }) {
 				t.Errorf("%s: agent %s has the model %s, want a script of the folder", dir, a.Name, a.Model)
 			}
