@@ -168,8 +168,8 @@ func (a *Activities) earlierProgress(ctx context.Context, t turn) (earlier earli
 	return earlier, nil
 }
 
-// progressOf returns the progress of an earlier attempt with a note; the zero value if the log does not have all
-// events up to it.
+// progressOf returns the progress of an earlier attempt with a note; the zero value if the log does not
+// have all events up to it.
 func (a *Activities) progressOf(ctx context.Context, place stream.Place, attempt stream.AttemptOutput) (earlier earlierRun, err error) {
 	var note remoteNote
 	if err := json.Unmarshal(attempt.Note, &note); err != nil {

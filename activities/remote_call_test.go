@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 )
 
 // serveRemote serves a remote agent, and lets the fixture call it. respond writes the events of the n-th
@@ -74,6 +75,29 @@ func TestOutageBeforeRemoteRun(t *testing.T) {
 		}
 		if n := requests.Load(); n != 1 {
 			t.Errorf("retry %s: %d requests, want 1", retry, n)
+		}
+	}
+}
+
+// TestSecretsOfTenantsAgents: a remote agent of a tenant gets no secret of the platform. It gets the
+// tenant's own, and a remote agent of the platform gets both.
+func TestSecretsOfTenantsAgents(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ revision, header, code, sent string }{
+		"a tenant's, with a secret of the platform": {stream.TenantRevision + "1", "${secret:TOKEN}", string(remote.KindInvalid), ""},
+		"a tenant's, with its own":                  {stream.TenantRevision + "1", "${tenantSecret:TOKEN}", "", "of TOKEN.default"},
+		"the platform's":                            {"", "${secret:TOKEN} ${tenantSecret:TOKEN}", "", "of TOKEN of TOKEN.default"},
+	} {
+		f := setup(t, noModel)
+		sent := ""
+		url, requests := f.serveRemote(func(_ int, started, finished string, w http.ResponseWriter, r *http.Request) {
+			sent = r.Header.Get("X-Token")
+			writeEvents(w, 1, started, finished)
+		})
+		f.acts.Remotes.Secret = func(name string) string { return "of " + name }
+		f.revision, f.agent = tt.revision, &agents.Definition{Name: "a", Remote: &agents.Remote{URL: url, Headers: map[string]string{"X-Token": tt.header}}}
+		if _, result := f.run("hello"); result.Code != tt.code || sent != tt.sent || requests.Load() > 1 {
+			t.Errorf("%s: code %q, header %q, %d requests, want code %q and header %q", name, result.Code, sent, requests.Load(), tt.code, tt.sent)
 		}
 	}
 }

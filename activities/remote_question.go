@@ -26,8 +26,8 @@ import (
 //	                                                                  │ decision
 //	next run of the agent ◄── resume ◄── record of each decision ◄────┘
 //
-// The snapshot knows which interrupts the agent's next run has to answer (snapshot.Interruptions.Asking), and the
-// decisions about them. So no workflow carries them.
+// The snapshot knows which interrupts the agent's next run has to answer, and the decisions about them
+// (snapshot.Interruptions). So no workflow carries them.
 
 // noteInterrupts adds the interrupts of a run to its answer, and returns them for the done record.
 func noteInterrupts(relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
@@ -103,8 +103,8 @@ func shownReason(reason string) string {
 	return reason
 }
 
-// ownMetadata begins the members of metadata that Perdure sets. A Perdure behind this one sets them,
-// too.
+// ownMetadata is the prefix of the members of metadata that Perdure sets. The remote agent may be one of
+// another Perdure, which sets them as well: those of this one replace them.
 const ownMetadata = "perdure."
 
 // addRemoteQuestion adds the question of a remote agent to what approvers are shown.

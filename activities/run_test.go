@@ -50,6 +50,7 @@ type fixture struct {
 	requester *auth.Principal               // of the run
 	accepted  stream.Acceptance             // the accepted conversation of the input, before the message
 	hold      bool                          // the run is held while interrupts are open
+	revision  string                        // of the agent; one of a tenant's agent has a prefix
 	calls     atomic.Int32                  // of the model
 	history   history                       // all data that Temporal receives
 	logged    buffer                        // log records from warnings on
@@ -163,7 +164,7 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 		f.t.Fatal(err)
 	}
 	f.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, AgentRef: runs.AgentRef{Agent: "a", Limits: f.limits, Steps: len(f.agent.Steps) > 0, Program: f.agent.Workflow}, Input: p.Seq, Digest: p.Digest, Hold: f.hold,
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, AgentRef: runs.AgentRef{Agent: "a", Revision: f.revision, Limits: f.limits, Steps: len(f.agent.Steps) > 0, Program: f.agent.Workflow}, Input: p.Seq, Digest: p.Digest, Hold: f.hold,
 	})
 	var result runs.Result
 	if err := f.env.GetWorkflowResult(&result); err != nil {

@@ -141,6 +141,7 @@ func TestTenantsAgentsUseWhatPoliciesPermit(t *testing.T) {
 	f := setup(t, func(c *api.Config) {
 		policies, err := policy.New(policy.DefaultRoles, policy.File{Name: "own.cedar", Text: []byte(`
 @id("crm") permit (principal in Tenant::"alpha", action == Action::"useTool", resource is Tool) when { resource.name like "mcp:crm/*" };
+@id("host") permit (principal in Tenant::"alpha", action == Action::"useHost", resource == Host::"agents.alpha.example:8443");
 @id("cheap") forbid (principal, action == Action::"useModel", resource is Model) when { resource.name like "dear/*" };`)})
 		if err != nil {
 			t.Fatal(err)
@@ -159,9 +160,11 @@ func TestTenantsAgentsUseWhatPoliciesPermit(t *testing.T) {
 		"a forbidden model for titles":        {`titleModel: dear/m`, "/titleModel", "forbidden", "cheap"},
 		"a tool of an inline agent":           {`steps: [{name: s, agent: {instructions: Go., tools: [refund]}}]`, "/steps", "forbidden", policy.RuleNone},
 		"a program":                           {`workflow: billing`, "/workflow", "forbidden", policy.RuleNone},
+		"a remote agent":                      {`remote: {url: "https://agents.example.com/a"}`, "/remote/url", "forbidden", policy.RuleNone},
+		"a remote agent on a permitted host":  {`remote: {url: "https://agents.alpha.example:8443/a"}`, "", "", ""},
 	} {
 		definition := "name: x\n" + tt.rest + "\n"
-		if !strings.HasPrefix(tt.rest, "model") {
+		if !strings.HasPrefix(tt.rest, "model") && !strings.HasPrefix(tt.rest, "remote") {
 			definition += "model: test/m\n"
 		}
 		a := f.do(http.MethodPut, "/v1/agents/x?scope=tenant", definition, alphaAdmin...)

@@ -4,10 +4,9 @@
 //	remote.Event ──► own IDs ──► stream.Attempt ──► clients
 //	                    └──────► agui.Reducer ──► messages, calls and interrupts of the done record
 //
-// What the run's own lifecycle says (RUN_STARTED, RUN_FINISHED, RUN_ERROR) is not written: the run of
-// Perdure has its own. Neither are the events of the remote's framework (RAW,
-// rawEvent): they are for its developers, have more bytes than all others, and can have what its clients
-// must not see, such as the prompt of the system.
+// RUN_STARTED, RUN_FINISHED and RUN_ERROR are not written: the run of Perdure has its own. Neither are
+// the events of the remote's framework (RAW, rawEvent): they are for its developers, have more bytes than
+// all others, and can have what its clients must not see, such as the prompt of the system.
 package relay
 
 import (

@@ -48,8 +48,8 @@ const (
 
 // NewID returns Perdure's ID of a message, tool call or interrupt that a remote agent has begun in a
 // run: agent, digest of the run, and the remote's ID. run is the ID under which the remote was asked
-// for the run. It stays the same when the run is repeated. A remote's ID of more than 96 bytes, or with other characters than
-// visible ASCII, is replaced by its digest, which the remote does not know.
+// for the run. It stays the same when the run is repeated. A remote's ID of more than 96 bytes, or with
+// other characters than visible ASCII, is replaced by its digest, which the remote does not know.
 func NewID(agent, run, remoteID string) string {
 	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + plain(remoteID)
 }

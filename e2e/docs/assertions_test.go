@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,23 +19,12 @@ import (
 	"github.com/perdure/perdure/internal/workers/assertion"
 )
 
-// freeAddress returns an address of loopback that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 // TestVerifyingServer: the server of the guide works as written. It refuses assertions that are
 // forged, expired, for another server, of another issuer, or of another tenant.
 func TestVerifyingServer(t *testing.T) {
 	t.Parallel()
 	text := readGuide(t, "guides/tool-assertions")
-	shop := freeAddress(t)
+	shop := kit.FreeAddress(t)
 	text = strings.ReplaceAll(text, "127.0.0.1:8090", shop)
 	g := startGuide(t, text)
 	startShop(t, g.build(strings.ReplaceAll(goProgram.FindStringSubmatch(text)[1], "http://127.0.0.1:8080", g.at.URL(""))))

@@ -23,7 +23,7 @@ func StartAgentServer(t *testing.T, script, folder string) *AgentServer {
 	if err := Install(filepath.Join("node", folder)); err != nil {
 		t.Fatal(err)
 	}
-	s := &AgentServer{Address: listenAddress(t), folder: folder, script: script}
+	s := &AgentServer{Address: FreeAddress(t), folder: folder, script: script}
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -46,8 +46,8 @@ func (s *AgentServer) Kill() {
 	}
 }
 
-// listenAddress returns an address on loopback at which nothing listens.
-func listenAddress(t *testing.T) string {
+// FreeAddress returns an address on loopback at which nothing listens.
+func FreeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

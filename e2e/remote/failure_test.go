@@ -244,7 +244,7 @@ func TestRetryAfter(t *testing.T) {
 // TestUnreachable: a run waits for an agent whose server does not run, whatever retry says.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	address := freeAddress(t)
+	address := kit.FreeAddress(t)
 	var definitions []string
 	for _, retry := range retries {
 		definitions = append(definitions, fmt.Sprintf("name: %s\nremote: {url: \"http://%s/%s\", retry: %s}\n", retry, address, retry, retry))
@@ -275,15 +275,4 @@ func TestUnreachable(t *testing.T) {
 	if log := p.Output.String(); !strings.Contains(log, "code=remote_unreachable") {
 		t.Errorf("log = %s, want the code remote_unreachable", log)
 	}
-}
-
-// freeAddress returns an address at which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

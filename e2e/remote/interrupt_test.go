@@ -113,6 +113,9 @@ func TestClientResumesRemote(t *testing.T) {
 	p.RunAgent(t, "/v1/agents/afar/runs", in)
 	<-inputs
 	wantResume(t, <-inputs, `[{"interruptId":"i1","status":"resolved","payload":{"approved":true}},{"interruptId":"i2","status":"cancelled"}]`)
+	in.Resume = nil
+	p.RunAgent(t, "/v1/agents/afar/runs", in.NextRun("run-3", "", kit.UserMessage("Thanks.")))
+	wantResume(t, <-inputs, `null`) // the decisions are sent once
 
 	held := kit.NewInput("Pay the bill.").Hold()
 	f := p.FollowAgent(t, "/v1/agents/afar/runs", held)

@@ -31,7 +31,7 @@ const chainRuns = 20
 func checkChain(t *testing.T, retry, victim string) {
 	t.Helper()
 	back := kit.NewPerdure(filepath.Join(t.TempDir(), "back"), kit.SharedModel)
-	back.Addr = freeAddress(t)
+	back.Addr = kit.FreeAddress(t)
 	back.InspectAtEnd(t)
 	back.Start(t)
 	front := startWith(t, fmt.Sprintf("name: chain\nremote: {url: \"http://%s/v1/agents/assistant/runs\", retry: %s}\n", back.Addr, retry))
