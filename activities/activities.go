@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -80,6 +81,8 @@ type Activities struct {
 	// delivers one event to one receiver, and does nothing if it was started before. It is required
 	// if Webhooks is set.
 	Inbox         *inbox.Store
+	// Events ends the waits of runs for events; nil = none is ended.
+	Events *events.Router
 	Webhooks      *webhook.Sender
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
 	// Queues knows which task queues have workers. nil = all queues are taken as served.

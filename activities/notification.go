@@ -21,7 +21,7 @@ import (
 func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err error) {
 	ctx = inRun(ctx, in.Run, in.Agent, in.Revision)
 	defer recoverPanic(ctx, &err)
-	if a.Inbox == nil {
+	if a.Inbox == nil && a.Events == nil {
 		return nil
 	}
 	return activityError(ctx, a.notify(ctx, in))
@@ -36,6 +36,15 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 	}
 	for _, interrupt := range in.Items {
 		if interrupt.Client {
+			continue
+		}
+		if interrupt.Question != nil && interrupt.Question.Waits {
+			if err := a.noteWait(ctx, in, interrupt); err != nil {
+				return err
+			}
+			continue
+		}
+		if a.Inbox == nil {
 			continue
 		}
 		approval, err := interruptContext.approval(ctx, interrupt)

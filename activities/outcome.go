@@ -73,8 +73,13 @@ func (adv *advancer) callEvent(ctx context.Context, active *runs.ActiveStep) (pi
 	// A call that was not approved fails the step. Its result is only a text for a model.
 	isRefused := decision == runs.DecisionReject || decision == runs.DecisionExpire || decision == runs.DecisionCancel
 	step := pipeline.StepAt(adv.definition, active.PipelineStep.Path)
+	if step.Tool == agents.WaitTool && decision == runs.DecisionExpire { // its time has come
+		isRefused = false
+	}
 	i := adv.findMessage(func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == active.CallID })
 	switch {
+	case isRefused && step.Tool == agents.EventTool && decision == runs.DecisionExpire:
+		return failedEvent("timeout", "no such event arrived in time"), nil
 	case isRefused:
 		return failedEvent("rejected", "the call was not approved"), nil
 	case i < 0:

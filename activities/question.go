@@ -108,7 +108,7 @@ func (q *inquiry) endWithQuestion(
 	question := &stream.ToolQuestion{
 		CallID: call.ID, Tool: call.Name, Number: q.questionCount() + 1, Index: raised.Index, Args: runs.DigestArgs(call.Arguments), Key: q.idempotencyKey(in, call),
 		Reason: raised.Reason, Message: raised.Message, ResponseSchema: raised.ResponseSchema, Digest: raised.Digest(), State: raised.State,
-		Replies: q.replies[:min(raised.Index, len(q.replies))],
+		Replies: q.replies[:min(raised.Index, len(q.replies))], Wait: waitOf(raised),
 	}
 	for name, value := range raised.Metadata {
 		encodedValue, err := json.Marshal(value)
@@ -121,7 +121,7 @@ func (q *inquiry) endWithQuestion(
 		question.Metadata[name] = encodedValue
 	}
 	answer := runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: opened, Question: &runs.AskedQuestion{
-		CallID: call.ID, Tool: call.Name, Number: question.Number, Expires: raised.ExpiresIn,
+		CallID: call.ID, Tool: call.Name, Number: question.Number, Expires: raised.ExpiresIn, Waits: question.Wait != nil,
 	}}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
@@ -158,6 +158,11 @@ func (a *Activities) questionInterrupt(ctx context.Context, s *runs.Interrupts, 
 	metadata := agui.Metadata{stream.MetadataQuestion: encodedSource}
 	for name, value := range question.Metadata {
 		metadata[name] = value
+	}
+	if question.Wait != nil {
+		if metadata[stream.MetadataWait], err = json.Marshal(question.Wait); err != nil {
+			return agui.Interrupt{}, fmt.Errorf("activities: encode wait: %w", err)
+		}
 	}
 	return agui.Interrupt{Reason: question.Reason, Message: question.Message, ResponseSchema: question.ResponseSchema, Metadata: metadata}, nil
 }

@@ -209,11 +209,14 @@ func (a *Activities) runTool(
 		ID: call.ID, Arguments: json.RawMessage(call.Arguments), IdempotencyKey: inquiry.idempotencyKey(in, call), Reporter: reports,
 		Asks: true, Answers: inquiry.answers, Run: run,
 	})
-	_, isQuestion := errors.AsType[*tools.Raised](err)
+	raised, isQuestion := errors.AsType[*tools.Raised](err)
 	end(errorKind(cmp.Or(err, result.Cause)))
 	switch {
 	// A question is the expected end of a call, not a failure of the tool.
 	case isQuestion:
+		if refusal := boundWait(raised, definition.Limits.MaxWait()); refusal != "" {
+			return tools.Failed(refusal), runs.OutcomeError, nil, nil
+		}
 		return tools.Result{}, "", nil, err
 	case errors.Is(err, errAbandoned) && isCancelled(ctx, err):
 		return tools.Failed(callAbandoned), runs.OutcomeCancelled, nil, nil

@@ -81,6 +81,7 @@ func (a *Activities) findTool(ctx context.Context, d *agents.Definition, name st
 		return own, err
 	}
 	patterns, _ := agents.SplitTools(d.Tools)
+	patterns = append(patterns, d.WaitTools()...)
 	var missing error
 	for _, pattern := range patterns {
 		offered, err := a.Tools.Select([]string{pattern})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // approvalJSON is the JSON of an Approval: durations as text, as in files, and no defaults.
@@ -40,7 +42,7 @@ func textOf(d time.Duration) durationJSON {
 // into parses the text; "" leaves *into unchanged.
 func (d durationJSON) into(into *time.Duration) (err error) {
 	if d != "" {
-		*into, err = time.ParseDuration(string(d))
+		*into, err = durations.Parse(string(d))
 	}
 	return err
 }

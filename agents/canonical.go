@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // Encode returns a valid definition as canonical JSON: one text for one meaning. Limits are written
@@ -62,6 +64,7 @@ type limitsJSON struct {
 	Tokens        *int64  `json:"tokens,omitempty"`
 	Duration      *string `json:"duration,omitempty"`
 	ParallelTools *int    `json:"parallelTools,omitempty"`
+	Wait          *string `json:"wait,omitempty"`
 	Cost          *Money  `json:"cost,omitempty"`
 
 	Soft *SoftLimits `json:"soft,omitempty"`
@@ -72,6 +75,9 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	out := limitsJSON{Turns: unlessZero(l.Turns), Tokens: unlessZero(l.Tokens), ParallelTools: unlessZero(l.ParallelTools), Cost: unlessZero(l.Cost), Soft: l.Soft}
 	if l.Duration != 0 {
 		out.Duration = new(l.Duration.String())
+	}
+	if l.Wait != 0 {
+		out.Wait = new(l.Wait.String())
 	}
 	return json.Marshal(out)
 }
@@ -87,8 +93,9 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	err := errors.Join(
 		setDefault(&out.Turns, in.Turns, "turns"),
 		setDefault(&out.Tokens, in.Tokens, "tokens"),
-		takeDuration(&out.Duration, in.Duration),
+		takeDuration(&out.Duration, in.Duration, "duration"),
 		setDefault(&out.ParallelTools, in.ParallelTools, "parallelTools"),
+		takeDuration(&out.Wait, in.Wait, "wait"),
 		setDefault(&out.Cost, in.Cost, "cost"),
 	)
 	if err != nil {
@@ -120,15 +127,15 @@ func setDefault[N int | int64 | time.Duration | Money](into, given *N, key strin
 }
 
 // takeDuration is setDefault for a duration as text.
-func takeDuration(into *time.Duration, given *string) error {
+func takeDuration(into *time.Duration, given *string, key string) error {
 	if given == nil {
 		return nil
 	}
-	d, err := time.ParseDuration(*given)
+	d, err := durations.Parse(*given)
 	if err != nil {
-		return fmt.Errorf("limits.duration: %w", err)
+		return fmt.Errorf("limits.%s: %w", key, err)
 	}
-	return setDefault(into, &d, "duration")
+	return setDefault(into, &d, key)
 }
 
 // decodeStrictly decodes exactly one JSON value, and refuses unknown members. A type with its own

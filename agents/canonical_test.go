@@ -150,7 +150,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"invalid", `{"name":"a"}`, "model"},
 		{"zero", `{"name":"a","model":"p/m","limits":{"turns":0}}`, "limits.turns must be greater than zero"},
 		{"zero duration", `{"name":"a","model":"p/m","limits":{"duration":"0s"}}`, "limits.duration must be greater than zero"},
-		{"duration", `{"name":"a","model":"p/m","limits":{"duration":"2d"}}`, "limits.duration"},
+		{"duration", `{"name":"a","model":"p/m","limits":{"duration":"2w"}}`, "limits.duration"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -25,6 +26,10 @@ type Limits struct {
 	// ParallelTools bounds the tool calls of one turn, 1 to 512. Up to eight of them run
 	// concurrently. Default 8.
 	ParallelTools int `json:"parallelTools,omitempty" yaml:"parallelTools,omitempty"`
+
+	// Wait bounds each wait for a time or an event; it is also the timeout of an event without one.
+	// Default 30d, at most 366d.
+	Wait time.Duration `json:"wait,omitempty" yaml:"wait,omitempty"`
 
 	// Cost bounds the cost of all model calls together, in the currency of the worker's prices.
 	// Then models without a price are not called. 0 = unlimited.
@@ -57,11 +62,23 @@ func (l Limits) or(other Limits) Limits {
 	if l.ParallelTools == 0 {
 		l.ParallelTools = other.ParallelTools
 	}
+	if l.Wait == 0 {
+		l.Wait = other.Wait
+	}
 	if l.Cost == 0 {
 		l.Cost = other.Cost
 	}
 	return l
 }
+
+// The default of Limits.Wait, and its maximum.
+const (
+	defaultWait = 30 * 24 * time.Hour
+	maxWait     = 366 * 24 * time.Hour
+)
+
+// MaxWait returns Wait, or its default.
+func (l Limits) MaxWait() time.Duration { return cmp.Or(l.Wait, defaultWait) }
 
 // SoftLimits are the limits at which approvers are asked whether the run may continue. An approval
 // allows the same amount again; a rejection ends the run with the code of the limit. A limit of
@@ -177,7 +194,11 @@ func (l Limits) mistakes() []mistake {
 	checkNegative("tokens", l.Tokens < 0)
 	checkNegative("duration", l.Duration < 0)
 	checkNegative("parallelTools", l.ParallelTools < 0)
+	checkNegative("wait", l.Wait < 0)
 	checkNegative("cost", l.Cost < 0)
+	if l.Wait > maxWait {
+		found = append(found, newMistake("limits.wait", "must be at most 366d, not %s", l.Wait))
+	}
 	if l.ParallelTools > maxParallelTools {
 		found = append(found, newMistake("limits.parallelTools", "must be 1 to %d, not %d", maxParallelTools, l.ParallelTools))
 	}

@@ -25,7 +25,7 @@ type Names struct {
 // BuiltIn returns the names that every worker has.
 func BuiltIn() Names {
 	return Names{
-		Tools:     []string{"approve", "ask_user", "calculate", "confirm", "current_time"},
+		Tools:     []string{"approve", "ask_user", "calculate", "confirm", "current_time", "event", "wait"},
 		Providers: []string{"anthropic", "gemini", "openai", "openai-responses", scriptedProvider},
 		Scripts:   []string{"count", "demo", "think"},
 	}

@@ -152,8 +152,8 @@ func TestParseErrors(t *testing.T) {
 		{"large number", least + "limits: {tokens: 18446744073709551615}\n", "a.yaml:3: limits.tokens is out of range"},
 		{"parallel", least + "limits: {parallelTools: 513}\n", "a.yaml:3: limits.parallelTools must be 1 to 512, not 513"},
 		{"zero duration", least + "limits: {duration: 0s}\n", "a.yaml:3: limits.duration must be greater than zero"},
-		{"duration without a unit", least + "limits: {duration: 60}\n", "a.yaml:3: limits.duration must be a duration such as 90s, 15m or 2h, not a number"},
-		{"duration in days", least + "limits: {duration: 2d}\n", `a.yaml:3: limits.duration must be a duration such as 90s, 15m or 2h, not "2d"`},
+		{"duration without a unit", least + "limits: {duration: 60}\n", "a.yaml:3: limits.duration must be a duration such as 90s, 15m, 2h or 3d, not a number"},
+		{"duration in weeks", least + "limits: {duration: 2w}\n", `a.yaml:3: limits.duration must be a duration such as 90s, 15m, 2h or 3d, not "2w"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

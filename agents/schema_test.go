@@ -167,7 +167,7 @@ var schemaCases = []struct {
 	{"too parallel", least + "limits: {parallelTools: 513}\n", false},
 	{"number for a duration", least + "limits: {duration: 60}\n", false},
 	{"negative duration", least + "limits: {duration: -1h}\n", false},
-	{"duration in days", least + "limits: {duration: 2d}\n", false},
+	{"duration in weeks", least + "limits: {duration: 2w}\n", false},
 }
 
 // TestSchemaAgreesWithParse: editors and the parser must agree about valid definitions.

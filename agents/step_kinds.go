@@ -23,7 +23,11 @@ func (t *treeCheck) checkKind(at string, s *Step, sc scope) {
 	case s.Agent != nil:
 		t.checkAgent(at, s, sc)
 	case s.Tool != "":
-		t.checkTool(at+".tool", s.Tool)
+		if IsWaitTool(s.Tool) {
+			t.checkWait(at, s)
+		} else {
+			t.checkTool(at+".tool", s.Tool)
+		}
 		t.checkObject(at+".args", s.Args, sc)
 	case s.Approve != nil:
 		t.checkApprove(at+".approve", s.Approve, sc)

@@ -39,6 +39,8 @@ func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 		{"when", expressionText(&s.When)},
 		{"agent", r.agentStep(prefix+"agent.", &s.Agent)},
 		{"tool", match(&s.Tool, toolName, "must be 1 to 64 letters, digits, _ and -")},
+		{"wait", r.waitStep(prefix+"wait.", &s)},
+		{"event", r.eventStep(prefix+"event.", &s)},
 		{"approve", r.approve(prefix+"approve", &s.Approve)},
 		{"parallel", r.parallel(prefix+"parallel", &s.Parallel)},
 		{"map", r.mapStep(prefix+"map.", &s.Map)},

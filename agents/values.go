@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // The functions of this file return reader functions of single values, see [reader].
@@ -55,6 +57,7 @@ func (r *reader) limits(prefix string, into *Limits) func(*yaml.Node) string {
 			{"tokens", count(&into.Tokens)},
 			{"duration", duration(&into.Duration)},
 			{"parallelTools", count(&into.ParallelTools)},
+			{"wait", duration(&into.Wait)},
 			{"cost", amount(&into.Cost)},
 			{"soft", r.soft(prefix+softKey, &into.Soft)},
 		})
@@ -95,14 +98,14 @@ func atLeast(into *int64, minimum int64, unit string) func(*yaml.Node) string {
 	}
 }
 
-// duration reads a Go duration above zero.
+// duration reads a duration above zero (see durations.Parse).
 func duration(into *time.Duration) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
-		const want = "must be a duration such as 90s, 15m or 2h"
+		const want = "must be a duration such as 90s, 15m, 2h or 3d"
 		if !isText(node) {
 			return want + ", not " + describe(node)
 		}
-		d, err := time.ParseDuration(node.Value)
+		d, err := durations.Parse(node.Value)
 		if err != nil {
 			return fmt.Sprintf("%s, not %.80q", want, node.Value)
 		}

@@ -34,6 +34,7 @@ var auditActions = map[string]audit.Action{
 	"POST /v1/schedules/:schedule/pause":                 audit.PauseSchedule,
 	"POST /v1/schedules/:schedule/resume":                audit.ResumeSchedule,
 	"POST /v1/schedules/:schedule/trigger":               audit.TriggerSchedule,
+	"POST /v1/events":                                    audit.SendEvent,
 	"PUT /v1/hold":                                       audit.SetHold,
 	"DELETE /v1/hold":                                    audit.ReleaseHold,
 	"PUT /v1/threads/:thread/hold":                       audit.SetHold,

@@ -23,6 +23,7 @@ import (
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/deletion"
+	"github.com/perdure/perdure/api/eventroutes"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -47,6 +48,7 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/transport/live"
 	"github.com/perdure/perdure/stream"
@@ -107,6 +109,10 @@ type Config struct {
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
 	// missing.
 	Inbox *approvalroutes.Inbox
+	// Events takes the events of other systems, Waits has the runs that wait. nil = the routes of both
+	// are missing.
+	Events *events.Store
+	Waits  *events.Waits
 
 	// Schedules has the definitions of schedules. nil = the routes of schedules are missing.
 	Schedules *schedules.Store
@@ -307,7 +313,7 @@ func New(cfg Config) *Server {
 		MaxSockets:           cfg.MaxSockets,
 	})
 	s.meter, s.started = s.newMeter(), time.Now()
-	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Holds: holds}
+	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Events: cfg.Events, Holds: holds}
 	s.threads = threadroutes.New(threadroutes.Config{
 		Meter:    s.meter,
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Deletion: s.deletion, Watcher: s.silenceWatcher,
@@ -441,6 +447,10 @@ func (s *Server) routes() *gin.Engine {
 		if s.Audit != nil {
 			routes.Audit = s.Audit.Log
 		}
+		routes.Register(v1)
+	}
+	if s.Events != nil {
+		routes := &eventroutes.Routes{Writer: s.Writer, Reader: s.Reader, Store: s.Events, Waits: s.Waits, Access: s.access}
 		routes.Register(v1)
 	}
 	if s.Usage != nil {

@@ -39,6 +39,10 @@ type Decision struct {
 	Remember RememberScope `json:"remember,omitempty"`
 }
 
+// ShortDigest returns the part of the digest of a proposal that a workflow gets: enough to tell
+// decisions apart.
+func ShortDigest(digest string) string { return digest[:min(len(digest), 32)] }
+
 // DecideRequest is the payload of UpdateDecide. Each decision is judged for itself.
 type DecideRequest struct {
 	Decisions []Decision `json:"decisions"`

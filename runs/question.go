@@ -9,4 +9,6 @@ type Question struct {
 	Number int    `json:"number"`
 	// Remote tells that a remote agent asks: the answer goes to its next run.
 	Remote bool `json:"remote,omitempty"`
+	// Waits tells that nobody is asked: the call waits for a time or an event.
+	Waits bool `json:"waits,omitempty"`
 }

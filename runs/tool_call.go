@@ -94,6 +94,8 @@ type AskedQuestion struct {
 	Number int `json:"number"`
 	// Expires is how long people may answer; 0 = for ever.
 	Expires time.Duration `json:"expires,omitempty"`
+	// Waits is that of the Question.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // ToolResult is the payload of SignalToolResult, for programs that have only Temporal's SDK: the

@@ -98,10 +98,12 @@ const (
 	WaitQuestion   WaitKind = "question"
 	WaitLimit      WaitKind = "limit"
 	WaitClientTool WaitKind = "client_tool"
+	WaitTimer      WaitKind = "timer"
+	WaitEvent      WaitKind = "event"
 )
 
 // WaitKinds are all kinds.
-var WaitKinds = []WaitKind{WaitApproval, WaitQuestion, WaitLimit, WaitClientTool}
+var WaitKinds = []WaitKind{WaitApproval, WaitQuestion, WaitLimit, WaitClientTool, WaitTimer, WaitEvent}
 
 // waitsAfter returns the kinds of what a thread waits for after a run with this last event, in the
 // order of WaitKinds.
@@ -119,6 +121,9 @@ func waitsAfter(last agui.Event) []WaitKind {
 
 // waitKindOf returns the kind of an interrupt. One with invalid metadata counts as an approval.
 func waitKindOf(interrupt agui.Interrupt) WaitKind {
+	if wait := WaitIn(interrupt); wait != nil {
+		return wait.Kind
+	}
 	if _, isQuestion := interrupt.Metadata[MetadataQuestion]; isQuestion {
 		return WaitQuestion
 	}

@@ -53,6 +53,20 @@ func QuestionSourceOf(interrupt agui.Interrupt) (QuestionSource, error) {
 	return source, nil
 }
 
+// WaitIn returns what an interrupt waits for instead of people; nil = people decide, or the metadata is
+// invalid.
+func WaitIn(interrupt agui.Interrupt) *Wait {
+	raw, ok := interrupt.Metadata[MetadataWait]
+	if !ok {
+		return nil
+	}
+	wait := &Wait{}
+	if json.Unmarshal(raw, wait) != nil {
+		return nil
+	}
+	return wait
+}
+
 // Answers reports whether the decision is about this interrupt: about the same call, and the same
 // question of the call.
 func (d Decided) Answers(interrupt agui.Interrupt) bool {

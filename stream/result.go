@@ -130,6 +130,8 @@ type ToolQuestion struct {
 	Message        string          `json:"message"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
 	Metadata       agui.Metadata   `json:"metadata,omitempty"`
+	// Wait is what the call waits for instead of the user; nil = it asks the user.
+	Wait *Wait `json:"wait,omitempty"`
 	// Digest is that of the question, State the tool's own data, opaque to Perdure.
 	Digest string `json:"digest"`
 	State  []byte `json:"state,omitempty"`
@@ -137,6 +139,18 @@ type ToolQuestion struct {
 	// Replies are those to the call's earlier questions.
 	Replies []Reply `json:"replies,omitempty"`
 }
+
+// Wait is what a tool call waits for instead of the user: an event, or only a time.
+type Wait struct {
+	// Kind is WaitTimer or WaitEvent.
+	Kind WaitKind `json:"kind"`
+	// Event is the name of the event, Match has values of its data by their path.
+	Event string         `json:"event,omitempty"`
+	Match map[string]any `json:"match,omitempty"`
+}
+
+// MetadataWait is the key of a Wait in the metadata of an interrupt.
+const MetadataWait = "perdure.wait"
 
 // Reply is the decision about one question of a tool call.
 type Reply struct {

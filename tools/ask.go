@@ -124,6 +124,13 @@ func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 	return a.answers[index], index, true
 }
 
+// hasNext reports whether the next question of the call may have been answered.
+func (a *asking) hasNext() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next < len(a.answers)
+}
+
 // ErrNobodyToAsk is returned for a question outside of a call, or in a call whose caller does not
 // support questions ([Call.Asks]).
 var ErrNobodyToAsk = errors.New("tools: the caller does not support questions")

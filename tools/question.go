@@ -49,6 +49,9 @@ type Question struct {
 	// State is opaque to Perdure. The answer carries it back, so a tool can continue instead of
 	// starting again.
 	State []byte
+	// Wait is what the call waits for instead of the user; nil = it asks the user. [SleepUntil] and
+	// [AwaitEvent] set it.
+	Wait *Wait
 }
 
 // reasonRule matches valid reasons.

@@ -12,7 +12,7 @@ import (
 // addQuestion adds the question with which a call has ended to the interrupts of the turn.
 func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
 	by := done.Question
-	interrupt := runs.Interrupt{Call: runs.Call{ID: by.CallID, Tool: by.Tool}, Index: c.index, Question: &runs.Question{Seq: done.Seq, Number: by.Number}}
+	interrupt := runs.Interrupt{Call: runs.Call{ID: by.CallID, Tool: by.Tool}, Index: c.index, Question: &runs.Question{Seq: done.Seq, Number: by.Number, Waits: by.Waits}}
 	interrupt.Expires = t.run.expiry(workflow.Now(t.ctx), by.Expires)
 	t.questions = append(t.questions, interrupt)
 }

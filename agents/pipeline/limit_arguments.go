@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // The names of soft limits, as in definitions (limits.soft) and in the arguments of the interrupt
@@ -92,7 +93,7 @@ func parseAmount(limit string, raw json.RawMessage) (int64, error) {
 		m, err := agents.ParseMoney(text)
 		return int64(m), err
 	case LimitDuration:
-		d, err := time.ParseDuration(text)
+		d, err := durations.Parse(text)
 		if err != nil || !isText {
 			return 0, fmt.Errorf("must be a duration such as %q", "20m")
 		}

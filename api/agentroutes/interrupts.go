@@ -38,7 +38,7 @@ func (i involvement) interrupts() *bool {
 // other tools are unknown.
 var (
 	askingTools = []string{"ask_user", "confirm"}
-	silentTools = []string{"calculate", "current_time"}
+	silentTools = []string{"calculate", "current_time", "event", "wait"}
 )
 
 // involvementOf returns how an agent, and the agents that it uses, involve people. find returns an

@@ -176,7 +176,7 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 		content.Issuer = link.Issuer.Subject
 	}
 	proposal, err := s.finder.Log.ProposeDecision(ctx, run, digest, content)
-	d.Proposal, d.Digest = proposal.Seq, proposal.Digest[:min(len(proposal.Digest), decisionDigestChars)]
+	d.Proposal, d.Digest = proposal.Seq, runs.ShortDigest(proposal.Digest)
 	return d, err
 }
 
@@ -213,10 +213,6 @@ func resumeDecisionOf(interrupt *agui.Interrupt, req Request) stream.ResumeDecis
 	}
 	return decision
 }
-
-// decisionDigestChars is how many characters of a digest the workflow gets: enough to tell
-// decisions apart, and few bytes in its history.
-const decisionDigestChars = 32
 
 // digestOf returns the digest that identifies a decision, by its content and the caller's tenant
 // and subject. The same decision of one person over two channels, or with other roles, is the same;

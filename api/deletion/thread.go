@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/stream"
@@ -22,13 +23,15 @@ import (
 )
 
 // Threads deletes threads. It has no state of its own, and is safe for concurrent use. All fields
-// but Inbox and Holds are required.
+// but Inbox, Events and Holds are required.
 type Threads struct {
 	Finder   *lookup.Finder
 	Commands *commands.Sender
 	Watcher  *silence.Watcher
 	// Inbox has the open interrupts of all threads. nil = there is none.
 	Inbox *inbox.Store
+	// Events has the open waits of all threads. nil = there is none.
+	Events *events.Store
 	// Holds has the legal holds. nil = there are none.
 	Holds *store.Holds
 }
@@ -105,6 +108,11 @@ func (d *Threads) purge(ctx context.Context, thread stream.Thread, snap *snapsho
 	}
 	if d.Inbox != nil {
 		if err := d.Inbox.Purge(ctx, thread); err != nil {
+			return err
+		}
+	}
+	if d.Events != nil {
+		if err := d.Events.Purge(ctx, thread); err != nil {
 			return err
 		}
 	}

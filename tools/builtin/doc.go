@@ -3,7 +3,8 @@
 //	registry, err := tools.NewRegistry(builtin.Tools()...)
 //
 // The tools calculate and current_time do what models often get wrong. The tools ask_user and
-// confirm ask the user, and approve records approvals. All of them are idempotent, and need no API
+// confirm ask the user, wait and event wait for a time or for another system, and approve records
+// approvals. All of them are idempotent, and need no API
 // key and no network.
 package builtin
 
@@ -15,5 +16,5 @@ import (
 
 // Tools returns the built-in tools, with the clock of the machine.
 func Tools() []tools.Tool {
-	return []tools.Tool{Approve(), Calculate(), CurrentTime(time.Now), AskUser(), Confirm()}
+	return []tools.Tool{Approve(), Calculate(), CurrentTime(time.Now), AskUser(), Confirm(), Wait(time.Now), Event()}
 }

@@ -14,6 +14,8 @@ const (
 	CreateLink     Action = "createLink"
 	// RunAs is on a Tenant, and allows to write schedules that run as a configured service.
 	RunAs Action = "runAs"
+	// SendEvent is on a Tenant, and allows to send events to its runs.
+	SendEvent Action = "sendEvent"
 	// ReadQuotas is on a Tenant. It and ReadUsage are the only actions on another tenant than the
 	// caller's.
 	ReadQuotas Action = "readQuotas"

@@ -33,6 +33,7 @@ import (
 	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
@@ -95,6 +96,7 @@ type Node struct {
 	follower *stream.Follower
 	board    *announce.Board
 	inbox    *inbox.Index
+	waits    *events.Waits
 	audit    *auditLog
 	remover  *retention.Remover
 	threads  *threads.Index
@@ -131,6 +133,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.inbox = approvals.Index
+	eventStore, err := events.Open(ctx, cfg.Snapshots.Log())
+	if err == nil {
+		n.waits, err = eventStore.Watch(ctx)
+	}
+	if err != nil {
+		n.stopWatches()
+		return nil, err
+	}
 	scheduleStore, err := schedules.Open(ctx, cfg.Snapshots.Log())
 	if err != nil {
 		n.stopWatches()
@@ -188,7 +198,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		PublicKeys: n.board.PublicKeys,
 		Workers:    n.workers, Environment: cfg.Environment,
 		Audit: &n.audit.Audit, Console: pages,
-		Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger,
+		Events: eventStore, Waits: n.waits, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{
@@ -363,6 +373,9 @@ func (n *Node) stopWatches() {
 	var wait sync.WaitGroup
 	if n.audit != nil {
 		wait.Go(n.audit.Writer.Close)
+	}
+	if n.waits != nil {
+		wait.Go(n.waits.Stop)
 	}
 	if n.inbox != nil {
 		wait.Go(n.inbox.Stop)

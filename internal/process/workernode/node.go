@@ -151,6 +151,7 @@ type Node struct {
 	tools    *announce.Announcement
 	presence *presence.Presence
 	restore  *restoration
+	routing  *routing // nil = this worker routes no events
 	audit    *store.Writer
 	threads  *threads.Counter // nil = the node executes no workflows
 	// stopTimeout is how long activities may take after Stop.
@@ -205,6 +206,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
+	if !cfg.Queues.ToolsOnly {
+		if n.routing, err = startRouting(ctx, l, a.Dispatch, cfg.Snapshots, cfg.Logger); err != nil {
+			return nil, errors.Join(err, n.stopBackground(ctx))
+		}
+		a.Events = n.routing.router
+	}
 	if !cfg.Queues.ToolsOnly {
 		if a.Usage, err = usage.Open(ctx, l); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
@@ -394,6 +401,7 @@ func (n *Node) stopBackground(ctx context.Context) error {
 	if n.restore != nil {
 		g.Go(func() error { n.restore.stop(); return nil })
 	}
+	g.Go(func() error { n.routing.stop(); return nil })
 	g.Go(n.commands.Stop)
 	if n.threads != nil {
 		g.Go(func() error { n.threads.Stop(); return nil })

@@ -1,0 +1,3 @@
+// Package eventroutes serves events of other systems (POST /v1/events, in the forms of CloudEvents), and
+// the runs that wait for a time or an event (GET /v1/waits). Package events has the events.
+package eventroutes

@@ -1,0 +1,167 @@
+package eventroutes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/tools"
+)
+
+// maxBatch bounds the events of a batch.
+const maxBatch = 100
+
+// receipt tells that an event is durable.
+type receipt struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+	// Duplicate tells that the tenant had the event: its source and ID are known.
+	Duplicate bool `json:"duplicate"`
+}
+
+// sendEvents serves POST /v1/events: one event in structured or binary mode, or a batch. The answer
+// 202 tells that all are durable. After another answer, the events may be sent again. Errors: 400
+// invalid_event, 403 forbidden, 413 too_large.
+func (r *Routes) sendEvents(c *gin.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
+	defer cancel()
+	if err := r.Access.CheckTenant(ctx, policy.SendEvent); err != nil {
+		return err
+	}
+	received, isBatch, err := r.readEvents(c)
+	if err != nil {
+		return err
+	}
+	receipts := make([]receipt, len(received))
+	for i, e := range received {
+		e.Sender = request.Requester(ctx)
+		isNew, err := r.Store.Append(ctx, e)
+		if err != nil {
+			return err
+		}
+		receipts[i] = receipt{ID: e.ID, Source: e.Source, Duplicate: !isNew}
+	}
+	if !isBatch {
+		return request.WriteJSON(c, http.StatusAccepted, receipts[0])
+	}
+	return request.WriteJSON(c, http.StatusAccepted, struct {
+		Items []receipt `json:"items"`
+	}{receipts})
+}
+
+// readEvents reads the events of a request for the tenant of the caller.
+func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch bool, err error) {
+	if coding := c.Request.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, false, problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
+	}
+	media, _, _ := mime.ParseMediaType(c.Request.Header.Get("Content-Type")) // "" = binary mode without data
+	isBatch = media == cloudevents.ApplicationCloudEventsBatchJSON
+	bound := int64(events.MaxEvent)
+	if isBatch {
+		bound *= maxBatch
+	}
+	body, err := r.ReadBody(c, bound)
+	if err != nil {
+		return nil, false, err
+	}
+	req := &http.Request{Header: c.Request.Header, Body: readCloser{bytes.NewReader(body)}}
+	var list []cloudevents.Event
+	if isBatch {
+		list, err = cehttp.NewEventsFromHTTPRequest(req)
+	} else {
+		var one *cloudevents.Event
+		if one, err = cehttp.NewEventFromHTTPRequest(req); err == nil {
+			list = append(list, *one)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, isBatch, invalid("", "must be a CloudEvent: JSON of type application/cloudevents+json, or the headers ce-id, ce-source, ce-type and ce-specversion")
+	case len(list) == 0 || len(list) > maxBatch:
+		return nil, isBatch, invalid("", fmt.Sprintf("must have 1 to %d events, not %d", maxBatch, len(list)))
+	}
+	tenant := request.Caller(c.Request.Context()).Tenant
+	for i := range list {
+		pointer := ""
+		if isBatch {
+			pointer = fmt.Sprintf("/%d", i)
+		}
+		e, err := eventOf(&list[i], pointer)
+		if err != nil {
+			return nil, isBatch, err
+		}
+		received = append(received, &events.Event{Event: *e, Tenant: tenant})
+	}
+	return received, isBatch, nil
+}
+
+// readCloser makes a request's body of a reader.
+type readCloser struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (readCloser) Close() error { return nil }
+
+// eventOf checks an event, and returns it as runs receive it. pointer is its JSON pointer.
+func eventOf(in *cloudevents.Event, pointer string) (*tools.Event, error) {
+	if err := in.Validate(); err != nil {
+		var attributes cloudevents.ValidationError
+		if errors.As(err, &attributes) {
+			for name, reason := range attributes {
+				return nil, invalid(pointer+"/"+name, reason.Error())
+			}
+		}
+		return nil, invalid(pointer, "is not a valid CloudEvent")
+	}
+	e := &tools.Event{ID: in.ID(), Source: in.Source(), Type: in.Type(), Subject: in.Subject(), Time: in.Time()}
+	for _, attribute := range [][2]string{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"subject", e.Subject}} {
+		if len(attribute[1]) > tools.MaxEventName {
+			return nil, invalid(pointer+"/"+attribute[0], fmt.Sprintf("must have at most %d bytes", tools.MaxEventName))
+		}
+	}
+	data, err := dataOf(in)
+	if err != nil {
+		return nil, invalid(pointer+"/data", "is not valid JSON, as datacontenttype says")
+	}
+	if len(data) > events.MaxEvent {
+		return nil, invalid(pointer+"/data", fmt.Sprintf("must have at most %d bytes as JSON", events.MaxEvent))
+	}
+	e.Data = data
+	return e, nil
+}
+
+// dataOf returns the data of an event as JSON: JSON as it is, text as a string, and everything else as a
+// string in base64.
+func dataOf(in *cloudevents.Event) (json.RawMessage, error) {
+	data := in.Data()
+	media, _, _ := mime.ParseMediaType(in.DataContentType())
+	switch {
+	case len(data) == 0:
+		return nil, nil
+	case media == "" || media == "application/json" || strings.HasSuffix(media, "+json"):
+		if !json.Valid(data) {
+			return nil, errors.New("invalid JSON")
+		}
+		return data, nil
+	case strings.HasPrefix(media, "text/"):
+		return json.Marshal(string(data))
+	}
+	return json.Marshal(data)
+}
+
+// invalid returns the problem of an invalid event.
+func invalid(pointer, detail string) *problem.Problem {
+	return problem.BadRequest("invalid_event", pointer, detail)
+}

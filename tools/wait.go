@@ -1,0 +1,169 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The reasons of interrupts that wait for no person.
+const (
+	ReasonTimer = "perdure:timer"
+	ReasonEvent = "perdure:event"
+)
+
+// Limits of an [EventPattern].
+const (
+	// MaxEventName is the maximum length of the name of an event, in bytes.
+	MaxEventName = 256
+	// MaxMatch is the maximum number of members that a pattern compares, and MaxMatchValue the
+	// maximum size of the JSON of each value, in bytes.
+	MaxMatch      = 16
+	MaxMatchValue = 1 << 10
+)
+
+// EventPattern selects events. It selects those with its name whose data has all values of Match.
+type EventPattern struct {
+	// Name is the type of the event, such as payment.received.
+	Name string `json:"name"`
+	// Match has values of the event's data by their path: the names of members, joined by dots.
+	// Values are strings, numbers, booleans and null.
+	Match map[string]any `json:"match,omitempty"`
+}
+
+// Event is an event from outside, with the attributes of CloudEvents 1.0.
+type Event struct {
+	// ID and Source identify the event.
+	ID      string    `json:"id,omitempty"`
+	Source  string    `json:"source,omitempty"`
+	Type    string    `json:"type,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+	Time    time.Time `json:"time,omitzero"`
+	// Data is JSON: text and bytes are strings, the latter in base64.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// SleepUntil waits until a time, like [Ask] waits for an answer: the call ends, and is made again
+// from its beginning when the time has come. early tells that a caller continued the run before
+// that. A time in the past is no wait.
+//
+// The time must be the same in all attempts of the call. For a duration, use [Sleep].
+func SleepUntil(ctx context.Context, until time.Time) (early bool, err error) {
+	wait := time.Until(until)
+	if wait < minExpiry {
+		if a, ok := ctx.Value(askingKey{}).(*asking); !ok || !a.hasNext() {
+			return false, nil
+		}
+		wait = minExpiry // the question that was asked, so that its answer is found
+	}
+	return sleep(ctx, "until "+until.Format(time.RFC3339), wait)
+}
+
+// Sleep waits for a duration, at least a second, like [SleepUntil].
+func Sleep(ctx context.Context, d time.Duration) (early bool, err error) {
+	return sleep(ctx, "for "+d.String(), d)
+}
+
+// sleep asks the question of a timer. what describes the wait, and identifies it in further attempts.
+func sleep(ctx context.Context, what string, d time.Duration) (early bool, err error) {
+	answer, err := AskJSON(ctx, Question{Reason: ReasonTimer, Message: "Waits " + what + ".", ExpiresIn: d, Wait: &Wait{}})
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		if refused.Status == Expired {
+			return false, nil
+		}
+		return false, &WaitError{Status: refused.Status, Words: refused.Words}
+	}
+	return err == nil && answer.Status == Answered, err
+}
+
+// AwaitEvent waits for an event, like [Ask] waits for an answer. Events that arrived before the call
+// count if they are still kept, and the thread has not received them for an earlier wait. timeout 0 =
+// as long as the definition of the agent allows. The error is a *WaitError if no event will arrive, and
+// a *QuestionError if the pattern is invalid.
+func AwaitEvent(ctx context.Context, pattern EventPattern, timeout time.Duration) (Event, error) {
+	if err := pattern.validate(); err != nil {
+		return Event{}, err
+	}
+	answer, err := AskJSON(ctx, Question{
+		Reason: ReasonEvent, Message: pattern.describe(), ResponseSchema: eventSchema, ExpiresIn: timeout, Wait: &Wait{Event: &pattern},
+	})
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		return Event{}, &WaitError{IsEvent: true, Status: refused.Status, Words: refused.Words}
+	}
+	if err != nil {
+		return Event{}, err
+	}
+	var event Event
+	if err := json.Unmarshal(answer.Content, &event); err != nil {
+		return event, &QuestionError{Reason: "the answer is not an event", Err: err}
+	}
+	return event, nil
+}
+
+// eventSchema is the schema of an event that a person gives instead of the awaited one.
+var eventSchema = json.RawMessage(`{"type":"object","required":["data"],"properties":{"data":{"description":"The data of the event."},` +
+	`"id":{"type":"string"},"source":{"type":"string"},"type":{"type":"string"},"subject":{"type":"string"},"time":{"type":"string"}}}`)
+
+// validate returns a *QuestionError if the pattern exceeds its limits.
+func (p EventPattern) validate() error {
+	if p.Name == "" || len(p.Name) > MaxEventName {
+		return &QuestionError{Reason: fmt.Sprintf("the name of the event must have 1 to %d bytes", MaxEventName)}
+	}
+	if len(p.Match) > MaxMatch {
+		return &QuestionError{Reason: fmt.Sprintf("match must have at most %d members", MaxMatch)}
+	}
+	for path, value := range p.Match {
+		switch value.(type) {
+		case map[string]any, []any:
+			return &QuestionError{Reason: fmt.Sprintf("match.%.64s must be a string, a number, a boolean or null", path)}
+		}
+		if encoded, err := json.Marshal(value); err != nil || len(encoded) > MaxMatchValue {
+			return &QuestionError{Reason: fmt.Sprintf("match.%.64s must have at most %d bytes", path, MaxMatchValue)}
+		}
+	}
+	return nil
+}
+
+// describe returns a text that people read, and that identifies the wait in further attempts.
+func (p EventPattern) describe() string {
+	text := "Waits for the event " + p.Name
+	for i, path := range slices.Sorted(maps.Keys(p.Match)) {
+		value, _ := json.Marshal(p.Match[path]) // validate has encoded it
+		text += []string{", where ", " and "}[min(i, 1)] + path + " = " + string(value)
+	}
+	if len(text) >= MaxQuestion {
+		text = strings.ToValidUTF8(text[:MaxQuestion-4], "") + "…"
+	}
+	return text + "."
+}
+
+// Wait is what a call waits for instead of an answer of the user.
+type Wait struct {
+	// Event is the event that ends the wait; nil = the call waits for a time only.
+	Event *EventPattern
+}
+
+// WaitError is the error of a wait that ends without what it waited for.
+type WaitError struct {
+	IsEvent bool         // it waited for an event
+	Status  AnswerStatus // not Answered
+	Words   string       // reason of the caller that ended it; can be empty
+}
+
+// Error returns a text for the model.
+func (e *WaitError) Error() string {
+	switch {
+	case e.Status == Expired:
+		return "No such event arrived in time."
+	case e.Words != "":
+		if words, err := json.Marshal(e.Words); err == nil {
+			return "The wait was ended early. Reason: " + string(words)
+		}
+	}
+	return "The wait was ended early."
+}
