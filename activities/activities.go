@@ -80,9 +80,9 @@ type Activities struct {
 	// receivers of interrupt events; nil = there are none. StartDelivery starts the workflow that
 	// delivers one event to one receiver, and does nothing if it was started before. It is required
 	// if Webhooks is set.
-	Inbox         *inbox.Store
+	Inbox *inbox.Store
 	// Events ends the waits of runs for events; nil = none is ended.
-	Events *events.Router
+	Events        *events.Router
 	Webhooks      *webhook.Sender
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
 	// Queues knows which task queues have workers. nil = all queues are taken as served.

@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/internal/approvals/inbox"
-	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )

@@ -182,5 +182,7 @@ func (r *Router) free(ctx context.Context, e *Event, w *Wait) error {
 	if err := errors.Join(r.Store.release(ctx, w, e), r.Store.Unregister(ctx, w), r.Waits.catchUp(ctx)); err != nil {
 		return err
 	}
-	return r.deliver(ctx, e, func(other *Wait) bool { return other.Tenant == w.Tenant && other.ThreadID == w.ThreadID && other.ID != w.ID })
+	return r.deliver(ctx, e, func(other *Wait) bool {
+		return other.Tenant == w.Tenant && other.ThreadID == w.ThreadID && other.ID != w.ID
+	})
 }
