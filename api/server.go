@@ -23,7 +23,6 @@ import (
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/deletion"
-	"github.com/perdure/perdure/api/eventroutes"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -449,10 +448,7 @@ func (s *Server) routes() *gin.Engine {
 		}
 		routes.Register(v1)
 	}
-	if s.Events != nil {
-		routes := &eventroutes.Routes{Writer: s.Writer, Reader: s.Reader, Store: s.Events, Waits: s.Waits, Access: s.access}
-		routes.Register(v1)
-	}
+	s.registerEvents(v1)
 	if s.Usage != nil {
 		routes := &usageroutes.Routes{Writer: s.Writer, Access: s.access, Ledger: s.Usage}
 		routes.Register(v1)

@@ -124,8 +124,12 @@ func (a *asking) take(question string) (answer Answer, index int, ok bool) {
 	return a.answers[index], index, true
 }
 
-// hasNext reports whether the next question of the call may have been answered.
-func (a *asking) hasNext() bool {
+// hasNextAnswer reports whether the next question of the call of ctx may have been answered.
+func hasNextAnswer(ctx context.Context) bool {
+	a, ok := ctx.Value(askingKey{}).(*asking)
+	if !ok {
+		return false
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.next < len(a.answers)

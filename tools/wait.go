@@ -17,37 +17,6 @@ const (
 	ReasonEvent = "perdure:event"
 )
 
-// Limits of an [EventPattern].
-const (
-	// MaxEventName is the maximum length of the name of an event, in bytes.
-	MaxEventName = 256
-	// MaxMatch is the maximum number of members that a pattern compares, and MaxMatchValue the
-	// maximum size of the JSON of each value, in bytes.
-	MaxMatch      = 16
-	MaxMatchValue = 1 << 10
-)
-
-// EventPattern selects events. It selects those with its name whose data has all values of Match.
-type EventPattern struct {
-	// Name is the type of the event, such as payment.received.
-	Name string `json:"name"`
-	// Match has values of the event's data by their path: the names of members, joined by dots.
-	// Values are strings, numbers, booleans and null.
-	Match map[string]any `json:"match,omitempty"`
-}
-
-// Event is an event from outside, with the attributes of CloudEvents 1.0.
-type Event struct {
-	// ID and Source identify the event.
-	ID      string    `json:"id,omitempty"`
-	Source  string    `json:"source,omitempty"`
-	Type    string    `json:"type,omitempty"`
-	Subject string    `json:"subject,omitempty"`
-	Time    time.Time `json:"time,omitzero"`
-	// Data is JSON: text and bytes are strings, the latter in base64.
-	Data json.RawMessage `json:"data,omitempty"`
-}
-
 // SleepUntil waits until a time, like [Ask] waits for an answer: the call ends, and is made again
 // from its beginning when the time has come. early tells that a caller continued the run before
 // that. A time in the past is no wait.
@@ -56,7 +25,7 @@ type Event struct {
 func SleepUntil(ctx context.Context, until time.Time) (early bool, err error) {
 	wait := time.Until(until)
 	if wait < minExpiry {
-		if a, ok := ctx.Value(askingKey{}).(*asking); !ok || !a.hasNext() {
+		if !hasNextAnswer(ctx) {
 			return false, nil
 		}
 		wait = minExpiry // the question that was asked, so that its answer is found
@@ -140,12 +109,6 @@ func (p EventPattern) describe() string {
 		text = strings.ToValidUTF8(text[:MaxQuestion-4], "") + "…"
 	}
 	return text + "."
-}
-
-// Wait is what a call waits for instead of an answer of the user.
-type Wait struct {
-	// Event is the event that ends the wait; nil = the call waits for a time only.
-	Event *EventPattern
 }
 
 // WaitError is the error of a wait that ends without what it waited for.

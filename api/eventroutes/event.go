@@ -18,7 +18,6 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/events"
-	"github.com/perdure/perdure/tools"
 )
 
 // maxBatch bounds the events of a batch.
@@ -103,7 +102,7 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 		if err != nil {
 			return nil, isBatch, err
 		}
-		received = append(received, &events.Event{Event: *e, Tenant: tenant})
+		received = append(received, &events.Event{Content: *e, Tenant: tenant})
 	}
 	return received, isBatch, nil
 }
@@ -115,7 +114,7 @@ type readCloser struct{ *bytes.Reader }
 func (readCloser) Close() error { return nil }
 
 // eventOf checks an event, and returns it as runs receive it. pointer is its JSON pointer.
-func eventOf(in *cloudevents.Event, pointer string) (*tools.Event, error) {
+func eventOf(in *cloudevents.Event, pointer string) (*events.Content, error) {
 	if err := in.Validate(); err != nil {
 		var attributes cloudevents.ValidationError
 		if errors.As(err, &attributes) {
@@ -125,10 +124,10 @@ func eventOf(in *cloudevents.Event, pointer string) (*tools.Event, error) {
 		}
 		return nil, invalid(pointer, "is not a valid CloudEvent")
 	}
-	e := &tools.Event{ID: in.ID(), Source: in.Source(), Type: in.Type(), Subject: in.Subject(), Time: in.Time()}
+	e := &events.Content{ID: in.ID(), Source: in.Source(), Type: in.Type(), Subject: in.Subject(), Time: in.Time()}
 	for _, attribute := range [][2]string{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"subject", e.Subject}} {
-		if len(attribute[1]) > tools.MaxEventName {
-			return nil, invalid(pointer+"/"+attribute[0], fmt.Sprintf("must have at most %d bytes", tools.MaxEventName))
+		if len(attribute[1]) > events.MaxAttribute {
+			return nil, invalid(pointer+"/"+attribute[0], fmt.Sprintf("must have at most %d bytes", events.MaxAttribute))
 		}
 	}
 	data, err := dataOf(in)

@@ -9,15 +9,29 @@ import (
 
 	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/stream"
-	"github.com/perdure/perdure/tools"
 )
 
 // MaxEvent bounds the JSON of an event, in bytes.
 const MaxEvent = 256 << 10
 
+// MaxAttribute bounds the ID, source, type and subject of an event, in bytes.
+const MaxAttribute = 256
+
+// Content is an event as runs receive it: the attributes of CloudEvents, and its data.
+type Content struct {
+	// ID and Source identify the event.
+	ID      string    `json:"id"`
+	Source  string    `json:"source"`
+	Type    string    `json:"type"`
+	Subject string    `json:"subject,omitempty"`
+	Time    time.Time `json:"time,omitzero"`
+	// Data is JSON: text and bytes are strings, the latter in base64.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
 // Event is an event of a tenant.
 type Event struct {
-	tools.Event
+	Content
 	Tenant string `json:"tenant"`
 	// Sender is who sent the event, without roles; nil = an anonymous caller, or a source of the
 	// configuration.
@@ -53,16 +67,23 @@ func keyThread(tenant string) stream.Thread {
 	return stream.Thread{Tenant: tenant, ID: "\x00events"}
 }
 
-// decision returns the digest and the content of the decision with which a wait ends.
-func (e *Event) decision(w *Wait) (sum [32]byte, content *stream.Decision, err error) {
-	answer, err := json.Marshal(e.Event)
+// decisionDigest returns the digest of the decision with which the event ends the wait of a call.
+func (e *Event) decisionDigest(callID string) string {
+	sum := e.decisionSum(callID)
+	return hex.EncodeToString(sum[:])
+}
+
+func (e *Event) decisionSum(callID string) [32]byte {
+	return sha256.Sum256([]byte("event\x00" + callID + "\x00" + e.Digest()))
+}
+
+// decision returns the content of the decision with which the event ends a wait.
+func (e *Event) decision(w *Wait) (*stream.Decision, error) {
+	answer, err := json.Marshal(e.Content)
 	if err != nil {
-		return sum, nil, fmt.Errorf("events: encode event: %w", err)
+		return nil, fmt.Errorf("events: encode event: %w", err)
 	}
-	content = &stream.Decision{CallID: w.CallID, Kind: "answer", Question: w.Number, Content: answer}
-	sum = sha256.Sum256([]byte("event\x00" + w.CallID + "\x00" + e.Digest()))
-	content.By, content.Channel = e.Sender, channel
-	return sum, content, nil
+	return &stream.Decision{CallID: w.CallID, Kind: "answer", Question: w.Number, Content: answer, By: e.Sender, Channel: channel}, nil
 }
 
 // channel is the channel of a decision by an event.

@@ -11,7 +11,7 @@ import (
 func matches(match map[string]json.RawMessage, data any) bool {
 	for path, want := range match {
 		got, ok := valueAt(data, path)
-		if !ok || !bytes.Equal(canonical(got), want) {
+		if !ok || want == nil || !bytes.Equal(canonical(got), want) {
 			return false
 		}
 	}

@@ -42,69 +42,75 @@ func NewRouter(s *Store, w *Waits) *Router {
 // The consumer of the router. An event that is not acknowledged within ackWait is delivered again.
 const (
 	consumer    = "router"
-	ackWait     = 30 * time.Second
+	ackWait     = 10 * time.Second
 	retryDelay  = time.Second
-	maxBatch    = 256
+	maxBatch    = 64
 	concurrency = 16
-	fetchWait   = 5 * time.Second
 )
 
 // Run routes events until ctx ends, and waits for those under way.
 func (r *Router) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := r.consume(ctx); err != nil && ctx.Err() == nil {
-			r.OnError(err)
-			pause := time.NewTimer(retryDelay)
-			select {
-			case <-ctx.Done():
-			case <-pause.C:
-			}
-			pause.Stop()
+		err := r.consume(ctx)
+		if ctx.Err() != nil {
+			return
 		}
+		r.OnError(err)
+		pause := time.NewTimer(retryDelay)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
 	}
 }
 
-// consume takes batches of events until one fails.
+// consume routes events until ctx ends or the consumer is gone.
 func (r *Router) consume(ctx context.Context) error {
 	c, err := r.Store.events.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: 4 * maxBatch, MaxDeliver: -1,
+		Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: 16 * maxBatch, MaxDeliver: -1,
 	})
 	if err != nil {
 		return fmt.Errorf("events: consumer: %w", err)
 	}
-	for ctx.Err() == nil {
-		fetching, stop := context.WithTimeout(ctx, fetchWait)
-		batch, err := c.Fetch(maxBatch, jetstream.FetchContext(fetching))
-		if err != nil {
-			stop()
-			return fmt.Errorf("events: fetch: %w", err)
-		}
-		r.routeBatch(ctx, batch)
-		stop()
-		if err := batch.Error(); err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, jetstream.ErrNoMessages) {
-			return fmt.Errorf("events: fetch: %w", err)
-		}
+	var routing sync.WaitGroup
+	defer routing.Wait()
+	turns := make(chan struct{}, concurrency)
+	consuming, err := c.Consume(func(m jetstream.Msg) {
+		turns <- struct{}{}
+		routing.Go(func() {
+			defer func() { <-turns }()
+			r.handle(ctx, m)
+		})
+	}, jetstream.PullMaxMessages(maxBatch), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { r.OnError(err) }))
+	if err != nil {
+		return fmt.Errorf("events: consume: %w", err)
 	}
-	return nil
+	select {
+	case <-ctx.Done():
+		consuming.Drain() // what has arrived goes back at once
+		<-consuming.Closed()
+		return ctx.Err()
+	case <-consuming.Closed():
+		return errors.New("events: the consumer is gone")
+	}
 }
 
-// routeBatch routes the events of a batch as they arrive, up to concurrency at a time, and waits for
-// them.
-func (r *Router) routeBatch(ctx context.Context, batch jetstream.MessageBatch) {
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	turns := make(chan struct{}, concurrency)
-	for m := range batch.Messages() {
-		turns <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-turns }()
-			if err := r.route(ctx, m); err != nil {
-				r.OnError(err)
-				_ = m.NakWithDelay(retryDelay) // otherwise it is delivered again after ackWait
-				return
-			}
-			_ = m.Ack()
-		})
+// handle routes one event, and acknowledges it. After a failure it is delivered again: after retryDelay,
+// or at once if this worker stops.
+func (r *Router) handle(ctx context.Context, m jetstream.Msg) {
+	err := ctx.Err()
+	if err == nil {
+		err = r.route(ctx, m)
+	}
+	switch {
+	case err == nil:
+		_ = m.Ack() // without it the event is delivered again
+	case ctx.Err() != nil:
+		_ = m.Nak()
+	default:
+		r.OnError(err)
+		_ = m.NakWithDelay(retryDelay)
 	}
 }
 
@@ -120,6 +126,11 @@ func (r *Router) route(ctx context.Context, m jetstream.Msg) error {
 	// The event is durable: a wait that the bucket does not have now compares itself with the event.
 	if err := r.Waits.catchUp(ctx); err != nil {
 		return err
+	}
+	if meta, err := m.Metadata(); err != nil || meta.NumDelivered > 1 {
+		if err := r.settleAll(ctx, e); err != nil {
+			return err
+		}
 	}
 	err = r.deliver(ctx, e, func(*Wait) bool { return true })
 	if r.Trigger != nil {
@@ -143,46 +154,84 @@ func (r *Router) deliver(ctx context.Context, e *Event, filter func(*Wait) bool)
 // wait, or another event or time has ended the wait: then the event is free for other waits of the
 // thread.
 func (r *Router) end(ctx context.Context, e *Event, w *Wait) (hasEnded bool, err error) {
-	isMine, isNew, err := r.Store.claim(ctx, w, e)
-	if err != nil || !isMine {
-		return false, err
+	c, err := r.Store.claim(ctx, w, e)
+	if err == nil && c.WaitID != w.ID && !c.Received {
+		if err = r.settle(ctx, e, w.thread(), c); err == nil {
+			c, err = r.Store.claim(ctx, w, e)
+		}
 	}
-	sum, content, err := e.decision(w)
+	if err != nil || c.WaitID != w.ID || c.Received {
+		return err == nil && c.WaitID == w.ID, err
+	}
+	content, err := e.decision(w)
 	if err != nil {
 		return false, err
 	}
 	run := stream.Run{Thread: w.thread(), ID: w.RunRef}
-	proposal, err := r.Store.log.ProposeDecision(ctx, run, sum, content)
+	proposal, err := r.Store.log.ProposeDecision(ctx, run, e.decisionSum(w.CallID), content)
 	if errors.Is(err, stream.ErrGone) { // the thread was deleted
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	d := runs.Decision{CallID: w.CallID, Kind: runs.DecisionAnswer, Question: w.Number, Proposal: proposal.Seq, Digest: runs.ShortDigest(proposal.Digest)}
+	d := c.decision(e)
+	d.Proposal = proposal.Seq
 	result, isActive, err := r.Decide(ctx, run.Thread, d)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, err
-	case isActive && result.Error == "":
-		return true, nil // taken, or taken before
-	case isNew:
-		return false, r.free(ctx, e, w)
 	}
-	// An earlier attempt may have decided the wait, and the thread has continued.
-	if decided, err := r.IsDecided(ctx, run.Thread, d); decided || err != nil {
-		return decided, err
+	hasEnded = isActive && result.Error == "" // taken, or taken before
+	if !hasEnded && !c.isNew {
+		// An earlier attempt may have decided the wait, and the thread has continued.
+		if hasEnded, err = r.IsDecided(ctx, run.Thread, d); err != nil {
+			return false, err
+		}
 	}
-	return false, r.free(ctx, e, w)
+	if hasEnded {
+		return true, r.Store.confirm(ctx, c)
+	}
+	return false, r.free(ctx, e, w, c)
 }
 
 // free releases the claim of a wait that has ended otherwise, and offers the event to the other waits of
 // the thread: one that opened meanwhile has seen the claim.
-func (r *Router) free(ctx context.Context, e *Event, w *Wait) error {
-	if err := errors.Join(r.Store.release(ctx, w, e), r.Store.Unregister(ctx, w), r.Waits.catchUp(ctx)); err != nil {
+func (r *Router) free(ctx context.Context, e *Event, w *Wait, c *claim) error {
+	if err := errors.Join(r.Store.release(ctx, c), r.Store.Unregister(ctx, w), r.Waits.catchUp(ctx)); err != nil {
 		return err
 	}
 	return r.deliver(ctx, e, func(other *Wait) bool {
 		return other.Tenant == w.Tenant && other.ThreadID == w.ThreadID && other.ID != w.ID
 	})
+}
+
+// settle confirms or releases the claim of an attempt that may have died, if its wait has ended. An open
+// wait meets the event again.
+func (r *Router) settle(ctx context.Context, e *Event, t stream.Thread, c *claim) error {
+	if r.Waits.has(threadKey(waitPrefix, t) + "." + stream.KeyToken(c.WaitID)) {
+		return nil
+	}
+	received, err := r.IsDecided(ctx, t, c.decision(e))
+	switch {
+	case err != nil:
+		return err
+	case received:
+		return r.Store.confirm(ctx, c)
+	}
+	return r.Store.release(ctx, c)
+}
+
+// settleAll settles the claims on an event that is delivered again: an attempt has died, and the log may
+// forget soon how its wait has ended.
+func (r *Router) settleAll(ctx context.Context, e *Event) error {
+	claims, err := r.Store.claimsOf(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if err := r.settle(ctx, e, stream.Thread{Tenant: e.Tenant, ID: c.ThreadID}, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }

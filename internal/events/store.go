@@ -39,7 +39,7 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 	}
 	s := &Store{log: l, js: js}
 	s.events, s.prefix, err = l.OwnStream(ctx, jetstream.StreamConfig{
-		Name: "events", Description: "Perdure: events from other systems", Storage: jetstream.FileStorage,
+		Name: "events", Description: "Perdure: CloudEvents from other systems", Storage: jetstream.FileStorage,
 		MaxAge: Retention, MaxMsgSize: 2 * MaxEvent,
 	})
 	if err != nil {
@@ -133,35 +133,6 @@ func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 		}
 	}
 	return nil
-}
-
-// claim notes that a thread receives an event for a wait. It reports whether the wait may be decided
-// with the event: no other wait of the thread has it. isNew tells that there was no claim.
-func (s *Store) claim(ctx context.Context, w *Wait, e *Event) (isMine, isNew bool, err error) {
-	key := threadKey(claimPrefix, w.thread()) + "." + e.Digest()
-	_, err = s.waits.Create(ctx, key, []byte(w.ID), jetstream.KeyTTL(Retention))
-	switch {
-	case err == nil:
-		return true, true, nil
-	case !errors.Is(err, jetstream.ErrKeyExists):
-		return false, false, unavailable(err)
-	}
-	entry, err := s.waits.Get(ctx, key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) { // released meanwhile, or the replica lags
-		return false, false, unavailable(errRetry)
-	}
-	if err != nil {
-		return false, false, unavailable(err)
-	}
-	return string(entry.Value()) == w.ID, false, nil
-}
-
-var errRetry = errors.New("the claim has just changed")
-
-// release removes the claim of a wait that another event has ended.
-func (s *Store) release(ctx context.Context, w *Wait, e *Event) error {
-	key := threadKey(claimPrefix, w.thread()) + "." + e.Digest()
-	return unavailable(s.waits.Purge(ctx, key, jetstream.PurgeTTL(markerTTL)))
 }
 
 // unavailable wraps an error of the bucket in stream.ErrUnavailable.

@@ -152,6 +152,13 @@ func (w *Waits) catchUp(ctx context.Context) error {
 	}
 }
 
+// has reports whether a wait is open, by its key.
+func (w *Waits) has(key string) bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.byKey[key] != nil
+}
+
 // matching returns the waits that an event may end, in the order in which they opened.
 func (w *Waits) matching(e *Event) []*Wait {
 	w.mu.RLock()

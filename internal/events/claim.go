@@ -1,0 +1,125 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
+)
+
+// claim is the value of the key of a thread and an event: for which wait the thread receives the event.
+// It lasts as long as the event.
+type claim struct {
+	// WaitID, ThreadID, CallID and Number are those of the wait.
+	WaitID   string `json:"wait"`
+	ThreadID string `json:"thread"`
+	CallID   string `json:"call"`
+	Number   int    `json:"number"`
+	// Received tells that the wait has ended with the event. Until then another event or time may end
+	// it, and the claim is released.
+	Received bool `json:"received,omitempty"`
+
+	key      string
+	revision uint64
+	// isNew tells that the claim was made just now.
+	isNew bool
+}
+
+// decision returns the decision of a claim, as the log would have it.
+func (c *claim) decision(e *Event) runs.Decision {
+	return runs.Decision{CallID: c.CallID, Kind: runs.DecisionAnswer, Question: c.Number, Digest: runs.ShortDigest(e.decisionDigest(c.CallID))}
+}
+
+// claimKey returns the key: claim.<tenant>.<thread>.<event>.
+func claimKey(t stream.Thread, e *Event) string { return threadKey(claimPrefix, t) + "." + e.Digest() }
+
+// claim claims an event for a wait, or returns the claim that its thread has.
+func (s *Store) claim(ctx context.Context, w *Wait, e *Event) (*claim, error) {
+	c := &claim{WaitID: w.ID, ThreadID: w.ThreadID, CallID: w.CallID, Number: w.Number, key: claimKey(w.thread(), e), isNew: true}
+	value, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("events: encode claim: %w", err)
+	}
+	for {
+		c.revision, err = s.waits.Create(ctx, c.key, value, jetstream.KeyTTL(Retention))
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return c, unavailable(err)
+		}
+		entry, err := s.waits.Get(ctx, c.key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) && ctx.Err() == nil { // released meanwhile, or the replica lags
+			continue
+		}
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		return decodeClaim(entry)
+	}
+}
+
+// decodeClaim decodes the entry of a claim.
+func decodeClaim(entry jetstream.KeyValueEntry) (*claim, error) {
+	c := &claim{key: entry.Key(), revision: entry.Revision()}
+	if err := json.Unmarshal(entry.Value(), c); err != nil {
+		return nil, fmt.Errorf("events: decode claim: %w", err)
+	}
+	return c, nil
+}
+
+// confirm notes that the wait of a claim has ended with the event. It does nothing if the claim has
+// changed: then another attempt has confirmed it.
+func (s *Store) confirm(ctx context.Context, c *claim) error {
+	if c.Received {
+		return nil
+	}
+	c.Received = true
+	value, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("events: encode claim: %w", err)
+	}
+	m := &nats.Msg{Subject: "$KV." + s.waits.Bucket() + "." + c.key, Data: value}
+	_, err = s.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(c.revision), jetstream.WithMsgTTL(Retention))
+	if isConflict(err) {
+		return nil
+	}
+	return unavailable(err)
+}
+
+// release removes a claim, unless it has changed.
+func (s *Store) release(ctx context.Context, c *claim) error {
+	err := s.waits.Purge(ctx, c.key, jetstream.PurgeTTL(markerTTL), jetstream.LastRevision(c.revision))
+	if isConflict(err) {
+		return nil
+	}
+	return unavailable(err)
+}
+
+// claimsOf returns the claims of all threads on an event that are not confirmed.
+func (s *Store) claimsOf(ctx context.Context, e *Event) (open []*claim, err error) {
+	keys, err := s.waits.ListKeysFiltered(ctx, claimPrefix+stream.KeyToken(e.Tenant)+".*."+e.Digest())
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	for key := range keys.Keys() {
+		entry, err := s.waits.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		c, err := decodeClaim(entry)
+		if err != nil {
+			return nil, err
+		}
+		if !c.Received {
+			open = append(open, c)
+		}
+	}
+	return open, nil
+}
