@@ -79,17 +79,24 @@ type router struct {
 // start starts a router; the test stops it at its end.
 func start(t *testing.T, store *events.Store, s *threads) *router {
 	t.Helper()
+	r := newRouter(t, store, s)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx) })
+	r.stop = sync.OnceFunc(func() { cancel(); running.Wait(); r.Waits.Stop() })
+	t.Cleanup(r.stop)
+	return r
+}
+
+// newRouter returns a router that routes no events yet.
+func newRouter(t *testing.T, store *events.Store, s *threads) *router {
+	t.Helper()
 	waits, err := store.Watch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &router{Router: events.NewRouter(store, waits)}
 	r.Decide, r.IsDecided, r.OnError = s.decide, s.isDecided, func(err error) { t.Log(err) }
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { r.Run(ctx) })
-	r.stop = sync.OnceFunc(func() { cancel(); running.Wait(); waits.Stop() })
-	t.Cleanup(r.stop)
 	return r
 }
 
@@ -181,11 +188,13 @@ func TestEarlyEventEndsWait(t *testing.T) {
 	t.Parallel()
 	store, s := open(t), newThreads()
 	appendAll(t, store, newEvent("1", "1"), newEvent("2", "1"))
-	r := start(t, store, s)
+	r := newRouter(t, store, s)
+	t.Cleanup(r.Waits.Stop)
 	r.register(t, s, newWait("t1", "a", "1"), newWait("t1", "b", "1"), newWait("t1", "c", "1"))
 	if s.decidedCount() != 2 || s.decided["c"] != "" || s.decided["a"] == s.decided["b"] {
 		t.Fatalf("decided = %v, want a and b with different events", s.decided)
 	}
+	start(t, store, s)
 	appendAll(t, store, newEvent("3", "1"))
 	await(t, "the third wait ends", func() bool { return s.decidedCount() == 3 })
 }
