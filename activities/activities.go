@@ -168,6 +168,7 @@ func (a *Activities) Register(r worker.ActivityRegistry) {
 	r.RegisterActivityWithOptions(a.WriteTitle, activity.RegisterOptions{Name: runs.ActivityWriteTitle})
 	r.RegisterActivityWithOptions(a.Notify, activity.RegisterOptions{Name: runs.ActivityNotify})
 	r.RegisterActivityWithOptions(a.SendWebhook, activity.RegisterOptions{Name: runs.ActivitySendWebhook})
+	r.RegisterActivityWithOptions(a.StartTriggeredRun, activity.RegisterOptions{Name: runs.ActivityTriggerRun})
 	r.RegisterActivityWithOptions(a.StartFiredRun, activity.RegisterOptions{Name: runs.ActivityStartFiredRun})
 	r.RegisterActivityWithOptions(a.RunStatus, activity.RegisterOptions{Name: runs.ActivityRunStatus})
 	r.RegisterActivityWithOptions(a.CancelRun, activity.RegisterOptions{Name: runs.ActivityCancelRun})

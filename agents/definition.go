@@ -42,6 +42,9 @@ type Definition struct {
 	// none.
 	Remote *Remote `json:"remote,omitempty" yaml:"remote,omitempty"`
 
+	// Triggers start runs for events. At most 16.
+	Triggers []Trigger `json:"triggers,omitempty" yaml:"triggers,omitempty"`
+
 	// Approvals are the rules about calls that approvers approve. At most 32.
 	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
 

@@ -40,6 +40,11 @@ func (d *Definition) withoutDefaults() {
 	}
 	d.Input = d.Input.withoutDefaults()
 	d.Remote = d.Remote.withoutDefaults()
+	for i := range d.Triggers {
+		if d.Triggers[i].OnBusy == busyValues[0] {
+			d.Triggers[i].OnBusy = ""
+		}
+	}
 	if d.Context.Policy == ContextTrim {
 		d.Context.Policy = ""
 	}

@@ -46,6 +46,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"steps", r.steps("steps", &d.Steps)},
 		{"workflow", text(&d.Workflow)},
 		{"remote", r.remote(&d.Remote)},
+		{"triggers", r.triggers(&d.Triggers)},
 		{"approvals", r.approvals(&d.Approvals)},
 		{"state", r.state("", &d.State)},
 		{"context", r.context(&d.Context)},

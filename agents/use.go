@@ -14,7 +14,8 @@ const (
 	UseTool    UseKind = "tool"
 	UseModel   UseKind = "model"
 	UseProgram UseKind = "program"
-	UseHost    UseKind = "host" // of the server of a remote agent
+	UseHost    UseKind = "host"    // of the server of a remote agent
+	UseService UseKind = "service" // as which runs of triggers act
 )
 
 // Use is what a definition uses of the workers, whose operator has configured it.
@@ -36,6 +37,11 @@ func (d *Definition) Uses() []Use {
 	}
 	if d.Remote != nil {
 		all = append(all, Use{UseHost, d.RemoteHost(), "remote.url"})
+	}
+	for i, t := range d.Triggers {
+		if t.RunAs != "" {
+			all = append(all, Use{UseService, t.RunAs, fmt.Sprintf("triggers[%d].runAs", i)})
+		}
 	}
 	eachStep(d.Steps, func(s *Step) {
 		if s.Agent != nil && s.Agent.Name == "" {

@@ -68,6 +68,7 @@ func (d *Definition) mistakes() []mistake {
 		found = append(found, newMistake("instructions", "must not be combined with steps: each agent step has its own, as in agent: {instructions: …}"))
 	}
 	found = append(found, d.remoteMistakes()...)
+	found = append(found, d.triggerMistakes()...)
 	found = append(found, d.approvalMistakes()...)
 	found = append(found, d.State.mistakes(append(d.InlineTools(), d.Tools...))...)
 	found = append(found, d.Context.mistakes()...)

@@ -35,4 +35,7 @@ func Register(r worker.WorkflowRegistry, programs Programs) {
 	r.RegisterWorkflowWithOptions(ScheduleFire, workflow.RegisterOptions{
 		Name: runs.TypeFiring, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
+	r.RegisterWorkflowWithOptions(TriggerRun, workflow.RegisterOptions{
+		Name: runs.TypeTrigger, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
 }

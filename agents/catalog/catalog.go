@@ -227,6 +227,22 @@ func (c *Catalog) List(tenant string) []Published {
 	return slices.SortedFunc(maps.Values(byName), func(a, b Published) int { return strings.Compare(a.Name, b.Name) })
 }
 
+// Triggered returns the current definitions of the agents of a tenant, and of the platform, that have a
+// trigger for a type of events. They are unordered. It requires Watch.
+func (c *Catalog) Triggered(tenant, event string) []Published {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var found []Published
+	for a, p := range c.current {
+		_, isReplaced := c.current[addressOf(tenant, a.name)]
+		isOf := a.isOf(tenant) || a.isOf("") && !isReplaced
+		if isOf && slices.ContainsFunc(p.Triggers, func(t agents.Trigger) bool { return t.Event == event }) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
 // Count returns the number of agents that belong to a tenant; "" = to the platform. It requires
 // Watch.
 func (c *Catalog) Count(tenant string) int {

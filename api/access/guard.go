@@ -122,6 +122,8 @@ func (g *Guard) CheckUses(ctx context.Context, d *agents.Definition) error {
 			action, resource = policy.UseProgram, policy.Program(use.Name)
 		case agents.UseHost:
 			action, resource = policy.UseHost, policy.Host(use.Name)
+		case agents.UseService:
+			action, resource = policy.RunAs, policy.Tenant(p.Tenant)
 		}
 		if err := g.Policies.Check(p, action, resource, policy.Context{}); err != nil {
 			denied := *problem.Of(err)

@@ -36,6 +36,7 @@ const (
 	// FireSchedule is a firing of a schedule, which no caller requests. A worker records it.
 	FireSchedule  Action = "schedule.fire"
 	SendEvent     Action = "event.send"
+	FireTrigger   Action = "event.trigger"
 	PublishAgent  Action = "agent.publish"
 	DraftAgent    Action = "agent.draft"
 	SetHold       Action = "hold.set"

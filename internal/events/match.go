@@ -18,6 +18,12 @@ func matches(match map[string]json.RawMessage, data any) bool {
 	return true
 }
 
+// Matches reports whether the data of an event has all values of a pattern, by their path.
+func (e *Event) Matches(match map[string]any) bool {
+	values, err := canonicalMatch(match)
+	return err == nil && matches(values, decodeExact(e.Data))
+}
+
 // valueAt returns the value at a path of member names, joined by dots.
 func valueAt(data any, path string) (any, bool) {
 	for name := range strings.SplitSeq(path, ".") {

@@ -24,8 +24,9 @@ type Router struct {
 	Decide func(ctx context.Context, t stream.Thread, d runs.Decision) (result runs.DecisionResult, isActive bool, err error)
 	// IsDecided reports whether the log has a decision of a thread as the one that was carried out.
 	IsDecided func(ctx context.Context, t stream.Thread, d runs.Decision) (bool, error)
-	// Trigger starts the runs that an event triggers. nil = none.
-	Trigger func(ctx context.Context, e *Event) error
+	// Trigger starts the runs that an event triggers; seq is its sequence. It may be called again. nil
+	// = there are none.
+	Trigger func(ctx context.Context, e *Event, seq uint64) error
 	// OnError is told of events that are attempted again.
 	OnError func(error)
 
@@ -127,14 +128,18 @@ func (r *Router) route(ctx context.Context, m jetstream.Msg) error {
 	if err := r.Waits.catchUp(ctx); err != nil {
 		return err
 	}
-	if meta, err := m.Metadata(); err != nil || meta.NumDelivered > 1 {
+	meta, err := m.Metadata()
+	if err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	if meta.NumDelivered > 1 {
 		if err := r.settleAll(ctx, e); err != nil {
 			return err
 		}
 	}
 	err = r.deliver(ctx, e, func(*Wait) bool { return true })
 	if r.Trigger != nil {
-		err = errors.Join(err, r.Trigger(ctx, e))
+		err = errors.Join(err, r.Trigger(ctx, e, meta.Sequence.Stream))
 	}
 	return err
 }

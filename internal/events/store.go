@@ -93,6 +93,25 @@ func (s *Store) decode(ctx context.Context, subject string, value []byte) (*Even
 	return e, nil
 }
 
+// ErrUnknown tells that an event is not kept any more.
+var ErrUnknown = errors.New("events: unknown event")
+
+// Event returns an event by its sequence. Errors: ErrUnknown.
+func (s *Store) Event(ctx context.Context, seq uint64) (*Event, error) {
+	m, err := s.events.GetMsg(ctx, seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, ErrUnknown
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	e, err := s.decode(ctx, m.Subject, m.Data)
+	if errors.Is(err, stream.ErrGone) {
+		return nil, ErrUnknown
+	}
+	return e, err
+}
+
 // Register writes an open wait. It changes nothing if the wait was registered before, also if it has
 // ended since: then this attempt is late.
 func (s *Store) Register(ctx context.Context, w *Wait) error {

@@ -207,7 +207,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if !cfg.Queues.ToolsOnly {
-		if n.routing, err = startRouting(ctx, l, a.Dispatch, cfg.Snapshots, cfg.Logger); err != nil {
+		if n.routing, err = startRouting(ctx, cfg, a.Dispatch, c); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
 		a.Events = n.routing.router
@@ -225,7 +225,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		service := cfg.Temporal.WorkflowService()
 		temporal := presence.Temporal{
 			Shutdown: presence.ShutdownWorkers(service, cfg.Namespace), Fail: presence.FailTasks(service, cfg.Namespace),
-			Sweep: presence.SweepAttempts(service, cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFiring, runs.TypeTitle),
+			Sweep: presence.SweepAttempts(service, cfg.Namespace, runs.TypeRun, runs.TypeChild, runs.TypeFiring, runs.TypeTitle, runs.TypeTrigger),
 		}
 		if n.presence, err = presence.Start(ctx, l, cfg.Identity, cfg.Tasks, temporal, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))

@@ -3,13 +3,16 @@ package workernode
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"slices"
 	"sync"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/runs"
@@ -17,17 +20,19 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// routing takes the events of other systems to the runs that wait for them, in one goroutine.
+// routing takes the events of other systems to the runs that wait for them, and to the agents that have
+// triggers for them, in one goroutine.
 type routing struct {
 	router *events.Router
+	agents *catalog.Watches
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 }
 
-// startRouting opens the store of events, loads the waits, and routes events until stop, which the
-// caller must call. It does not end with ctx.
-func startRouting(ctx context.Context, l *stream.Log, d *dispatch.Dispatcher, snapshots *snapshot.Store, logger *slog.Logger) (*routing, error) {
-	store, err := events.Open(ctx, l)
+// startRouting opens the store of events, loads the waits and the agents, and routes events until stop,
+// which the caller must call. It does not end with ctx.
+func startRouting(ctx context.Context, cfg Config, d *dispatch.Dispatcher, agents *catalog.Catalog) (*routing, error) {
+	store, err := events.Open(ctx, d.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +41,12 @@ func startRouting(ctx context.Context, l *stream.Log, d *dispatch.Dispatcher, sn
 		return nil, err
 	}
 	r := &routing{router: events.NewRouter(store, waits)}
-	r.router.Decide, r.router.IsDecided = decide(d), isDecided(snapshots)
-	r.router.OnError = func(err error) { logger.Warn("events are routed again", "error", err) }
+	if r.agents, err = agents.Watch(ctx); err != nil {
+		waits.Stop()
+		return nil, err
+	}
+	r.router.Decide, r.router.IsDecided, r.router.Trigger = decide(d), isDecided(cfg.Snapshots), trigger(cfg.Temporal, agents)
+	r.router.OnError = func(err error) { cfg.Logger.Warn("events are routed again", "error", err) }
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wait.Go(func() { r.router.Run(ctx) })
 	return r, nil
@@ -51,6 +60,39 @@ func (r *routing) stop() {
 	r.cancel()
 	r.wait.Wait()
 	r.router.Waits.Stop()
+	r.agents.Stop()
+}
+
+// trigger returns the function that starts the runs of an event (see events.Router). Each is started by
+// a workflow whose ID derives from the event and the trigger, so starting it again has no effect.
+func trigger(temporal client.Client, agents *catalog.Catalog) func(context.Context, *events.Event, uint64) error {
+	return func(ctx context.Context, e *events.Event, seq uint64) error {
+		var failed error
+		for _, agent := range agents.Triggered(e.Tenant, e.Type) {
+			for i, t := range agent.Triggers {
+				if t.Event != e.Type || !e.Matches(t.Match) {
+					continue
+				}
+				in := runs.TriggerInput{Tenant: e.Tenant, Agent: agent.Name, Revision: agent.Revision, Trigger: i, Event: seq, EventDigest: e.Digest()}
+				failed = errors.Join(failed, startTrigger(ctx, temporal, in))
+			}
+		}
+		return failed
+	}
+}
+
+// startTrigger starts the workflow of a trigger, unless it was started before.
+func startTrigger(ctx context.Context, temporal client.Client, in runs.TriggerInput) error {
+	_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: fmt.Sprintf("trigger/%s/%s/%d/%s", stream.Token(in.Tenant), in.Agent, in.Trigger, in.EventDigest), TaskQueue: runs.TaskQueue,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
+		Priority: runs.TenantPriority(stream.Token(in.Tenant)),
+	}, runs.TypeTrigger, in)
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &started) {
+		return nil
+	}
+	return err
 }
 
 // decide returns the function that sends a decision to the workflow of a thread (see events.Router).
