@@ -13,7 +13,7 @@ import (
 // OutputOf returns the output of an agent whose answer has the schema of T, as in [Ask].
 //
 //	d := agents.Definition{
-//		Name: "extractor", Model: "openai/gpt-5-mini", Output: agents.OutputOf[Invoice](),
+//		Name: "planner", Model: "openai/gpt-5-mini", Output: agents.OutputOf[Plan](),
 //	}
 func OutputOf[T any](options ...OutputOption) *Output {
 	o := outputOf(reflect.TypeFor[T]())
