@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 
 	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agents"
@@ -39,7 +40,27 @@ func (a *Activities) keptResult(ctx context.Context, t stream.Thread, record uin
 	}
 	var kept narration.KeptOutput
 	err := a.Log.Kept(ctx, t, record, &kept)
-	return kept.Result, err
+	return withoutHTMLEscapes(kept.Result), err
+}
+
+// escapes matches the escapes of JSON strings: those that encoding/json makes for HTML, and all others,
+// so that the second of two backslashes does not begin one.
+var escapes = regexp.MustCompile(`\\(?:u003c|u003e|u0026|.)`)
+
+// withoutHTMLEscapes replaces the escapes that the log's encoder has made for HTML: models and people
+// read results as text.
+func withoutHTMLEscapes(raw json.RawMessage) json.RawMessage {
+	return escapes.ReplaceAllFunc(raw, func(escape []byte) []byte {
+		switch string(escape) {
+		case `\u003c`:
+			return []byte("<")
+		case `\u003e`:
+			return []byte(">")
+		case `\u0026`:
+			return []byte("&")
+		}
+		return escape
+	})
 }
 
 // stepOutput returns the output that a step requires of its agent; nil = the step requires none.

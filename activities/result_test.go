@@ -55,6 +55,10 @@ var resultCases = map[string]struct {
 		agent: "model: test/m\n" + sumOutput, model: answersInTurn("```json\n{\n  \"sum\": 3\n}\n```"),
 		want: `{"sum":3}`, wantCalls: 1,
 	},
+	"an answer with characters of HTML": {
+		agent: "model: test/m\noutput: {schema: {type: string}}\n", model: answersInTurn(`"<a> & \\u003cb \u003c"`),
+		want: `"<a> & \\u003cb <"`, wantCalls: 1,
+	},
 	"an answer that is repaired": {
 		agent: "model: test/m\n" + sumOutput, model: answersInTurn("three", `{"sum":"3"}`, `{"sum":3}`),
 		want: `{"sum":3}`, wantCalls: 3,
