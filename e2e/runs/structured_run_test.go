@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -117,12 +118,13 @@ func TestCall(t *testing.T) {
 		t.Errorf("result = %+v, %v, want 84", result, err)
 	}
 	_, _, err = call("stubborn")
-	failed, ok := err.(*client.RunError)
-	if !ok || failed.Code != "invalid_output" || !strings.HasSuffix(failed.Message, "the answer is not JSON, or has text around the JSON") {
+	var failed *client.RunError
+	if !errors.As(err, &failed) || failed.Code != "invalid_output" || !strings.HasSuffix(failed.Message, "the answer is not JSON, or has text around the JSON") {
 		t.Errorf("error = %v, want invalid_output", err)
 	}
 	input, _, err := call("lead")
-	if none, ok := err.(*client.ResultError); !ok || none.JSON != nil {
+	var none *client.ResultError
+	if !errors.As(err, &none) || none.JSON != nil {
 		t.Errorf("error = %v, want that there is no result", err)
 	}
 	messages := p.MessagesOf(t, input.ThreadID)
