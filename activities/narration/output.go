@@ -27,7 +27,7 @@ type RequiredOutput struct {
 type KeptOutput struct {
 	// Result is the value of a valid answer.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Detail is why an answer is invalid that is not sent back; stream.Log.Detail reads it.
+	// Detail is why an answer is invalid; stream.Log.Detail and traces read it.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -44,22 +44,21 @@ func (o RequiredOutput) Check(text string, answer *runs.ModelAnswer, result *str
 		err = &agents.AnswerError{Problems: []string{fmt.Sprintf("the answer has more than %d bytes", agents.MaxOutput)}}
 	}
 	var invalid *agents.AnswerError
-	kept := KeptOutput{Result: value}
+	var kept KeptOutput
 	switch {
 	case err == nil:
-		answer.Output = runs.OutputValid
+		answer.Output, kept.Result = runs.OutputValid, value
 	case !errors.As(err, &invalid):
 		return err
 	case o.Repairs < o.MaxRepairs():
-		answer.Output = runs.OutputRepair
+		answer.Output, kept.Detail = runs.OutputRepair, invalid.Detail()
 		repair := invalid.Repair()
 		if o.Appendix != "" {
 			repair += "\n\n" + o.Appendix
 		}
 		result.Repair = &agui.Message{ID: o.RepairID, Role: agui.RoleUser, Content: agui.TextContent(repair)}
-		return nil
 	default:
-		answer.Output, kept = runs.OutputInvalid, KeptOutput{Detail: invalid.Detail()}
+		answer.Output, kept.Detail = runs.OutputInvalid, invalid.Detail()
 	}
 	if result.Kept, err = json.Marshal(kept); err != nil {
 		return fmt.Errorf("narration: encode output: %w", err)

@@ -3,12 +3,14 @@ package runs
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/e2e/kit"
+	"github.com/perdure/perdure/stream/trace"
 )
 
 // structured has an agent whose first answer is invalid, and another one that calls it.
@@ -114,15 +116,19 @@ func TestCall(t *testing.T) {
 		result, err := client.Call[struct{ Total int }](t.Context(), c, agent, input)
 		return input, result, err
 	}
-	if _, result, err := call("clerk"); err != nil || result.Total != 84 {
+	const problem = "the answer is not JSON, or has text around the JSON"
+	input, result, err := call("clerk")
+	if err != nil || result.Total != 84 {
 		t.Errorf("result = %+v, %v, want 84", result, err)
 	}
-	_, _, err = call("stubborn")
+	wantModelSpans(t, p, input, "finished the answer does not fit the schema, and was sent back: "+problem, "finished ")
+	input, _, err = call("stubborn")
 	var failed *client.RunError
-	if !errors.As(err, &failed) || failed.Code != "invalid_output" || !strings.HasSuffix(failed.Message, "the answer is not JSON, or has text around the JSON") {
+	if !errors.As(err, &failed) || failed.Code != "invalid_output" || !strings.HasSuffix(failed.Message, problem) {
 		t.Errorf("error = %v, want invalid_output", err)
 	}
-	input, _, err := call("lead")
+	wantModelSpans(t, p, input, "finished the answer does not fit the schema, and was sent back: "+problem, "failed the answer does not fit the schema: "+problem)
+	input, _, err = call("lead")
 	var none *client.ResultError
 	if !errors.As(err, &none) || none.JSON != nil {
 		t.Errorf("error = %v, want that there is no result", err)
@@ -130,5 +136,26 @@ func TestCall(t *testing.T) {
 	messages := p.MessagesOf(t, input.ThreadID)
 	if last := messages[len(messages)-1]; last.Content != `Done: {"total":84,"why":"so"}` {
 		t.Errorf("last message = %q, want the result of the subagent", last.Content)
+	}
+}
+
+// wantModelSpans checks the status and the error of each model call of a run.
+func wantModelSpans(t *testing.T, p *kit.Perdure, input agui.RunAgentInput, want ...string) {
+	t.Helper()
+	var run trace.Trace
+	p.GetJSON(t, "/v1/threads/"+input.ThreadID+"/runs/"+input.RunID+"/trace", &run)
+	var got []string
+	for _, s := range run.Spans {
+		if s.Kind != trace.KindModel {
+			continue
+		}
+		text := string(s.Status) + " "
+		if s.Error != nil {
+			text += s.Error.Message
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("model calls of the trace = %q, want %q", got, want)
 	}
 }
