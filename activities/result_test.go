@@ -164,8 +164,8 @@ var resultCases = map[string]struct {
 		wantCalls: 3, wantHeard: "user: go\nassistant:  helper{\"task\":\"work\"}\ntool: {\"sum\":3}",
 	},
 	"branches of an agent with an output": {
-		agent: "model: test/m\nsteps:\n  - {name: all, map: {items: \"[1, 2]\", steps: [{name: one, set: {\"/n/${index}\": 1}}]}}\noutput: {value: size(steps.all)}\n",
-		model: noModel, want: "2",
+		agent: "model: test/m\nsteps:\n  - {name: all, map: {items: \"[1, 2]\", concurrency: 1, steps: [{name: one, set: {\"/n/${index}\": 7}}]}}\noutput: {value: \"state.n['1']\"}\n",
+		model: noModel, want: "7",
 	},
 }
 

@@ -271,8 +271,8 @@ func (p pipelineExecutor) runAgent(ctx workflow.Context) (end ending, err error)
 	}
 }
 
-// isDoneDespiteCancel reports whether the turn has ended, although the run is cancelled: no calls and
-// no repair are left. Then the active step counts as done, and is compensated for. A run without one goes on only
+// isDoneDespiteCancel reports whether the turn has ended, although the run is cancelled: no calls are
+// left. Then the active step counts as done, and is compensated for. A run without one goes on only
 // to what the log has.
 func (r *run) isDoneDespiteCancel(ctx workflow.Context, left int) bool {
 	return left == 0 && (r.activeStep() != nil || r.takesOver(ctx))

@@ -40,15 +40,11 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 	}
 	r.log.NoteRecord(answer.Seq, r.stepName(stepModel))
 	r.use(answer.Usage)
-	left := answer.Count()
-	if answer.Output.IsInvalid() {
-		left++
-	}
 	isLast := answer.Count()+len(answer.Questions) == 0 && len(r.control.steering.Pending()) == 0
 	switch {
 	case answer.Exceeded != nil:
 		return r.interruptForBudget(ctx, *answer.Exceeded)
-	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(ctx, left) && !r.takesOver(ctx):
+	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(ctx, answer.Count()) && !r.takesOver(ctx):
 		return cancelledEnding
 	case isLast && answer.Output == runs.OutputInvalid:
 		return invalidOutputEnding(answer.Seq)
