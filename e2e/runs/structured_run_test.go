@@ -46,14 +46,17 @@ turns:
 var why = strings.Repeat("so it is ", 60)
 
 // TestKillBetweenAnswerAndRepair: the process is killed between an invalid answer and its repair, and while the repair is
-// written. Clients of both generations have both answers, and the run has its result once.
+// written. Clients of both generations have both answers, and the run has its result once. The next run continues with the messages that
+// the client has.
 func TestKillBetweenAnswerAndRepair(t *testing.T) {
 	t.Parallel()
 	kit.EachGeneration(t, func(t *testing.T, g kit.Generation) {
 		p := kit.SetupWith(t, strings.ReplaceAll(structured, "LONG", why))
 		in := kit.NewInput("How much?")
 		d := g.Drive(t, p, kit.Script{
-			URL: p.URL("/v1/agents/clerk/runs"), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{{RunID: in.RunID, Messages: in.Messages}},
+			URL: p.URL("/v1/agents/clerk/runs"), ThreadID: in.ThreadID, Runs: []kit.ScriptedRun{
+				{RunID: in.RunID, Messages: in.Messages}, {RunID: "run-2", Add: []kit.Message{kit.UserMessage("And now?")}},
+			},
 			Reconnect: &kit.ReconnectRule{Addresses: p.AddressFile()},
 		})
 		d.Until(t, "STEP_STARTED", 1)
@@ -66,13 +69,17 @@ func TestKillBetweenAnswerAndRepair(t *testing.T) {
 		ends := d.Finish(t)
 		answer := `{"total": 84, "why": "` + why + `"}`
 		var texts []string
-		for _, m := range ends[0].Messages {
+		for _, m := range ends[1].Messages {
 			texts = append(texts, m.Role+": "+m.Content)
 		}
-		if got, want := strings.Join(texts, "\n"), "user: How much?\nassistant: It is eighty-four.\nassistant: "+answer; got != want {
+		answers := "assistant: It is eighty-four.\nassistant: " + answer
+		if got, want := strings.Join(texts, "\n"), "user: How much?\n"+answers+"\nuser: And now?\n"+answers; got != want {
 			t.Errorf("messages of the client:\n%s\nwant\n%s", got, want)
 		}
-		kit.WantMessages(t, p.MessagesOf(t, in.ThreadID), ends[0].Messages)
+		kit.WantMessages(t, p.MessagesOf(t, in.ThreadID), ends[1].Messages)
+		if n := len(d.Events(1, "MESSAGES_SNAPSHOT")); n != 0 {
+			t.Errorf("the next run has %d snapshots of the messages, want none: the client has them all", n)
+		}
 		finished := d.Events(0, "RUN_FINISHED")
 		var last struct{ Result json.RawMessage }
 		if err := json.Unmarshal(finished[len(finished)-1], &last); err != nil {
