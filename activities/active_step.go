@@ -43,18 +43,10 @@ func (adv *advancer) scope(path string) string {
 }
 
 // beginAgent begins the agent of a step, whose turns the workflow runs in the same execution. An
-// agent that is itself a pipeline or a program becomes a call of a subagent (beginCall). If the
-// answer of the agent was invalid, beginAgent keeps the step active and stores the validation
-// errors as a further prompt. The error for an agent that is not published is
-// catalog.ErrUnknownAgent.
+// agent that is itself a pipeline or a program becomes a call of a subagent (beginCall). If its
+// answer was invalid, another call has the validation errors in its task; CallModel sends the answers
+// of other agents back. The error for an agent that is not published is catalog.ErrUnknownAgent.
 func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) error {
-	if previousStep := adv.in.Position.Active; action.Agent.Repair != "" && previousStep != nil && previousStep.CallID == "" {
-		// The agent continues with its own messages and turns. The prompt follows the answer that
-		// was invalid.
-		adv.next.Active, adv.next.Prompts = previousStep, true
-		adv.stored.Prompt, adv.stored.After = action.Agent.Repair, adv.in.Position.Answered
-		return nil
-	}
 	step := adv.newActiveStep(action)
 	if action.Agent.Name == "" {
 		d, err := pipeline.Inline(adv.definition, action.Path)
@@ -76,7 +68,11 @@ func (adv *advancer) beginAgent(ctx context.Context, action pipeline.Action) err
 			if child := adv.in.Child; child != nil && child.Depth+1 >= runs.MaxDepth {
 				return errTooDeep
 			}
-			return adv.beginCall(ctx, action, newSubagent(published))
+			if err := adv.beginCall(ctx, action, newSubagent(published)); err != nil {
+				return err
+			}
+			adv.next.Active.Structured = published.Output != nil
+			return nil
 		}
 		step.AgentRef = runs.AgentRef{Agent: action.Agent.Name, Revision: published.Revision, Limits: runs.LimitsOfSubagent(published.Limits)}
 		if stream.IsTenantRevision(published.Revision) {

@@ -10,14 +10,16 @@ import (
 // (stream.Result.Kept). The workflow has the sequence of the record, in Position, StepRef or
 // Branches. It is JSON in the log, so records of older versions lack newer members.
 type storedAdvance struct {
-	// Prompt is what an agent is sent as a user message. After is the ID of the agent's invalid
-	// answer that the prompt follows; "" = it is the first prompt.
+	// Prompt is what an agent is sent as a user message. After is the ID of the message that the prompt
+	// follows; "" = it is the first one, as in all records but those of older versions.
 	Prompt string `json:"prompt,omitempty"`
 	After  string `json:"after,omitempty"`
 	// Agent and Revision are those of the pipeline, if its step requires a schema of an agent that
 	// it names; see outputAgent.
 	Agent    string `json:"agent,omitempty"`
 	Revision string `json:"revision,omitempty"`
+	// Result is the result of the agent, in the last advance of its steps (narration.KeptOutput).
+	Result json.RawMessage `json:"result,omitempty"`
 	// Question is the message of an approve step.
 	Question string `json:"question,omitempty"`
 	// Tree has the steps of a program.

@@ -50,7 +50,7 @@ type advancer struct {
 //
 //   - refuse an invalid step of a program, as a failure
 //   - reopen the steps of a suspended pipeline, or close them because the child suspends
-//   - evaluate an expression of a program
+//   - evaluate an expression of a program, or its result
 //   - advance the pipeline until it has an action
 func (adv *advancer) findAction(ctx context.Context) error {
 	if err := adv.readThread(ctx); err != nil {
@@ -79,8 +79,11 @@ func (adv *advancer) findAction(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if adv.in.Expression != "" {
+	switch {
+	case adv.in.Expression != "":
 		return adv.evaluate(env)
+	case adv.in.EvaluatesResult:
+		return adv.evaluateResult(env)
 	}
 	return adv.advanceUntilAction(ctx, env)
 }
@@ -128,12 +131,20 @@ func (adv *advancer) advanceUntilAction(ctx context.Context, env pipeline.Env) e
 		adv.requiresSameState = adv.requiresSameState || advanced.RequiresSameState
 		// Compensations may need the outputs of the steps that this advance has finished.
 		adv.storeDone(advanced.Done)
+		adv.storeResult(advanced.Result)
 		err = adv.beginAction(ctx, advanced.Action)
 		failure := unobtainableFailure(err)
 		if failure == nil {
 			return err
 		}
 		event = pipeline.Event{Kind: pipeline.EventFailed, Failure: failure}
+	}
+}
+
+// storeResult stores the result of the agent; nil = there is none.
+func (adv *advancer) storeResult(result json.RawMessage) {
+	if result != nil {
+		adv.stored.Result, adv.next.HasResult = result, true
 	}
 }
 

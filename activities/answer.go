@@ -81,7 +81,14 @@ func (a *Activities) answer(ctx context.Context, in runs.SubagentAnswer) (runs.T
 		return runs.ToolAnswer{}, err
 	}
 	closing = append(closing, removeOutputs(in.Child.CallID, snap.State)...)
+	value, err := a.keptResult(ctx, runOf(in.Run).Thread, in.Result)
+	if err != nil {
+		return runs.ToolAnswer{}, err
+	}
 	result := workResult(in, snap)
+	if value != nil {
+		result = tools.Result{Content: string(value)}
+	}
 	end := toolEnd{result: result, answer: runs.ToolAnswer{Outcome: in.Outcome, Opened: opened, Usage: in.Usage, Subagents: in.Subagents}}
 	if in.Outcome != runs.OutcomeSuccess {
 		var events []agui.Event

@@ -54,8 +54,8 @@ func (a *Activities) isolatedAudience(ctx context.Context, in runs.ModelCall, sn
 }
 
 // insertPrompts inserts the prompts of a step's agent, which are in records of advances and not in
-// the conversation: the first one at the beginning, one with validation errors after the answer
-// that was invalid. Agents outside of pipelines have none.
+// the conversation: at the beginning, or after the message that the record names. Agents outside of
+// pipelines have none.
 func (a *Activities) insertPrompts(ctx context.Context, in runs.ModelCall, entries []snapshot.Entry) ([]snapshot.Entry, error) {
 	if in.PipelineStep == nil {
 		return entries, nil

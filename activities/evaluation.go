@@ -24,3 +24,12 @@ func (adv *advancer) evaluate(env pipeline.Env) error {
 	}
 	return nil
 }
+
+// evaluateResult evaluates the result of a program that has ended, and stores it. A failure fails the
+// run.
+func (adv *advancer) evaluateResult(env pipeline.Env) error {
+	result, failed := pipeline.Result(adv.definition, adv.in.Position.TreePosition, env)
+	adv.next.Failed = failed
+	adv.storeResult(result)
+	return nil
+}

@@ -221,8 +221,8 @@ func (a *Activities) checkpoint(ctx context.Context, t stream.Thread, seq uint64
 	}
 }
 
-// terminalEvent returns RUN_FINISHED, or RUN_ERROR for OutcomeError, with the usage and the
-// interrupts of the run. A run that waits only for client tool calls finishes with success and the
+// terminalEvent returns RUN_FINISHED, or RUN_ERROR for OutcomeError, with the usage, the interrupts
+// and the result of the run. A run that waits only for client tool calls finishes with success and the
 // IDs of those calls.
 func (a *Activities) terminalEvent(ctx context.Context, in runs.FinishInput) (agui.Event, error) {
 	usage := tokenUsage(in.Usage)
@@ -250,6 +250,9 @@ func (a *Activities) terminalEvent(ctx context.Context, in runs.FinishInput) (ag
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: interrupts}
 	default:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: pendingCalls(in.Interrupts)}
+		if end.Result, err = a.keptResult(ctx, runOf(in.Run).Thread, in.Result); err != nil {
+			return nil, err
+		}
 	}
 	return end, nil
 }

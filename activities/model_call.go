@@ -229,10 +229,11 @@ func (a *Activities) modelRequest(
 		}
 	}
 	r.request.Tools = append(r.request.Tools, narrator.Clients...)
-	output, err := a.output(ctx, in.Step)
+	output, err := a.output(ctx, in.Step, definition)
 	if err != nil {
 		return r, err
 	}
+	narrator.Output = requiredOutput(in, output)
 	r.request.Output = outputOf(output)
 	if r.request.Messages, r.entries, err = a.messages(ctx, contextFitter{call: in, definition: definition, output: output, thread: conversation}, r.request.Tools); err != nil {
 		return r, err

@@ -35,12 +35,23 @@ func (adv *advancer) buildEvent(ctx context.Context) (pipeline.Event, error) {
 	case step.CallID != "":
 		return adv.callEvent(ctx, step)
 	}
-	// The output of an agent is the text of its last message; "" if it has none.
+	// The output of an agent is the text of its last message, "" if it has none; or the value of an
+	// answer that was checked. That of a step with a schema is a text as well: applyOutput reads it.
 	var text string
 	if i := adv.findMessage(func(m agui.Message) bool { return m.ID == adv.in.Position.Answered }); i >= 0 {
 		text = adv.thread.Entries[i].Message.Content.Text()
 	}
-	var err error
+	value, err := adv.activities.keptResult(ctx, adv.place.Run.Thread, adv.in.Position.Result)
+	if err != nil {
+		return event, err
+	}
+	if value != nil {
+		if treeStep := pipeline.StepAt(adv.definition, step.PipelineStep.Path); treeStep == nil || treeStep.Output == nil {
+			event.Output = value
+			return event, nil
+		}
+		text = string(value)
+	}
 	if event.Output, err = json.Marshal(text); err != nil {
 		return event, fmt.Errorf("activities: encode output: %w", err)
 	}
@@ -57,8 +68,8 @@ const toolFailed = "tool_failed"
 
 // callEvent returns how a tool call, an approval or a subagent's call ended: with its output, or as
 // a failure if it was not approved, has no result, or has an error. The text of a tool is its
-// output as JSON if it is valid JSON, else as a string. The text of a subagent is always a string,
-// because the output rules of the step judge it.
+// output as JSON if it is valid JSON, else as a string. The text of a subagent is a string, because
+// the output rules of the step judge it, unless its agent has an output of its own.
 func (adv *advancer) callEvent(ctx context.Context, active *runs.ActiveStep) (pipeline.Event, error) {
 	event := pipeline.Event{Kind: pipeline.EventDone}
 	decision, content, err := adv.decisionOn(ctx, active.CallID)
@@ -90,7 +101,8 @@ func (adv *advancer) callEvent(ctx context.Context, active *runs.ActiveStep) (pi
 		return failure, nil
 	}
 	text := adv.thread.Entries[i].Message.Content.Text()
-	if event.Output = json.RawMessage(text); step.Agent != nil || !json.Valid(event.Output) {
+	isText := step.Agent != nil && (!active.Structured || step.Output != nil)
+	if event.Output = json.RawMessage(text); isText || !json.Valid(event.Output) {
 		event.Output, err = json.Marshal(text)
 	}
 	return event, err

@@ -2,18 +2,69 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
+	"regexp"
 
+	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 )
 
-// This file finds the schema that a step requires of its agent's answer. The provider and the
-// system message get it before the call; the advance after it validates the answer.
+// This file finds the output that is required of an agent's answer, and reads the values of answers.
+// The provider and the system message get the schema before the call. The call validates the answer,
+// and its record keeps the value, or the message that sends the answer back. An advance validates the
+// answers of subagents, which have no model call of their own.
 
-// output returns the required output of a step's agent; nil = any text.
-func (a *Activities) output(ctx context.Context, s runs.Step) (*agents.Output, error) {
+// output returns the output that is required of a step's agent with a definition: that of the step,
+// or the agent's own; nil = any text.
+func (a *Activities) output(ctx context.Context, s runs.Step, d *agents.Definition) (*agents.Output, error) {
+	output, err := a.stepOutput(ctx, s)
+	if output != nil || err != nil {
+		return output, err
+	}
+	return d.Output, nil
+}
+
+// requiredOutput returns the output as the call of a model, or of a remote agent, checks it.
+func requiredOutput(in runs.ModelCall, o *agents.Output) narration.RequiredOutput {
+	return narration.RequiredOutput{Output: o, Repairs: in.Repairs, RepairID: runOf(in.Run).Identify("repair", in.ID)}
+}
+
+// keptResult returns the result that a record keeps; nil = record is 0.
+func (a *Activities) keptResult(ctx context.Context, t stream.Thread, record uint64) (json.RawMessage, error) {
+	if record == 0 {
+		return nil, nil
+	}
+	var kept narration.KeptOutput
+	err := a.Log.Kept(ctx, t, record, &kept)
+	return withoutHTMLEscapes(kept.Result), err
+}
+
+// escapes matches the escapes of JSON strings: those that encoding/json makes for HTML, and all others,
+// so that the second of two backslashes does not begin one.
+var escapes = regexp.MustCompile(`\\(?:u003c|u003e|u0026|.)`)
+
+// withoutHTMLEscapes replaces the escapes that the log's encoder has made for HTML: models and people
+// read results as text.
+func withoutHTMLEscapes(raw json.RawMessage) json.RawMessage {
+	return escapes.ReplaceAllFunc(raw, func(escape []byte) []byte {
+		switch string(escape) {
+		case `\u003c`:
+			return []byte("<")
+		case `\u003e`:
+			return []byte(">")
+		case `\u0026`:
+			return []byte("&")
+		}
+		return escape
+	})
+}
+
+// stepOutput returns the output that a step requires of its agent; nil = the step requires none.
+func (a *Activities) stepOutput(ctx context.Context, s runs.Step) (*agents.Output, error) {
 	agent, revision, err := a.outputAgent(ctx, s)
 	if err != nil || agent == "" {
 		return nil, err
@@ -44,7 +95,7 @@ func (a *Activities) outputAgent(ctx context.Context, s runs.Step) (agent, revis
 	case len(s.PipelineStep.Prompts) == 0:
 		return "", "", nil
 	}
-	// The first prompt is of the advance that began the step. Later ones send invalid answers back.
+	// The first prompt is of the advance that began the step.
 	var stored storedAdvance
 	err = a.Log.Kept(ctx, runOf(s.Run).Thread, s.PipelineStep.Prompts[0], &stored)
 	return stored.Agent, stored.Revision, err

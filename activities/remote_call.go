@@ -197,12 +197,33 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 		if answer.Outcome == runs.OutcomeSuccess {
 			result.Remote.Asked = noteInterrupts(relayed, &answer)
 		}
+		if err = a.checkRemoteOutput(ctx, t, relayed, &answer, result); err != nil {
+			return answer, err
+		}
 	}
 	if result.Answer, err = json.Marshal(answer); err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	answer.Seq, err = t.attempt.Finish(ctx, result, events...)
 	return answer, err
+}
+
+// checkRemoteOutput checks the result of a remote run, or its last message if it has none. The remote
+// does not know the schema, so the message that sends an invalid answer back has it.
+func (a *Activities) checkRemoteOutput(ctx context.Context, t turn, relayed *relay.Relay, answer *runs.ModelAnswer, result *stream.Result) error {
+	output, err := a.output(ctx, t.in.Step, t.definition)
+	if output == nil || err != nil {
+		return err
+	}
+	required := requiredOutput(t.in, output)
+	required.Appendix = outputSection(output)
+	text := string(relayed.Result())
+	for _, m := range result.Messages {
+		if text == "" && m.ID == answer.MessageID {
+			text = m.Content.Text()
+		}
+	}
+	return required.Check(text, answer, result)
 }
 
 // describeRun adds to the answer what a run has left: its last message, the calls of the client's

@@ -164,7 +164,7 @@ func (f *fixture) run(message string) ([]agui.Event, runs.Result) {
 		f.t.Fatal(err)
 	}
 	f.env.ExecuteWorkflow(runs.TypeRun, runs.Input{
-		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, AgentRef: runs.AgentRef{Agent: "a", Revision: f.revision, Limits: f.limits, Steps: len(f.agent.Steps) > 0, Program: f.agent.Workflow}, Input: p.Seq, Digest: p.Digest, Hold: f.hold,
+		Run: runs.Ref{Tenant: "default", Thread: "t1", ID: "r1"}, AgentRef: runs.AgentRef{Agent: "a", Revision: f.revision, Limits: f.limits, Steps: len(f.agent.Steps) > 0, Program: f.agent.Workflow, HasResult: f.agent.Workflow != "" && f.agent.Output != nil}, Input: p.Seq, Digest: p.Digest, Hold: f.hold,
 	})
 	var result runs.Result
 	if err := f.env.GetWorkflowResult(&result); err != nil {

@@ -75,7 +75,7 @@ func newSubagent(published catalog.Published) narration.Subagent {
 	return narration.Subagent{
 		AgentRef: runs.AgentRef{
 			Agent: published.Name, Revision: published.Revision, Limits: runs.LimitsOfSubagent(published.Limits),
-			Steps: len(published.Steps) > 0, Program: published.Workflow,
+			Steps: len(published.Steps) > 0, Program: published.Workflow, HasResult: published.Workflow != "" && published.Output != nil,
 		},
 		Description: published.Description,
 	}

@@ -23,10 +23,23 @@ type AnswerError struct{ Problems []string }
 
 func (e *AnswerError) Error() string { return strings.Join(e.Problems, "; ") }
 
-// Bounds of the problems in an AnswerError: their number, and the bytes of each.
+// Repair returns the message that sends the answer back to its agent.
+func (e *AnswerError) Repair() string {
+	return "Your last answer is not valid: " + e.Error() + ". Answer again, with nothing but JSON that fits the schema."
+}
+
+// Detail returns the problems as the detail of a failure, of at most 500 bytes.
+func (e *AnswerError) Detail() string {
+	text := e.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxDetail)], "")
+}
+
+// Bounds of the problems in an AnswerError: their number, the bytes of each, and those of all in a
+// failure.
 const (
 	maxProblems = 8
 	maxProblem  = 200
+	maxDetail   = 500
 )
 
 // compile checks that the schema is valid.
@@ -58,27 +71,38 @@ func (o *Output) compiled() (*jsonschema.Schema, error) {
 	return compiler.Compile(answerURL)
 }
 
-// Read extracts the JSON from an agent's answer, which may be in a fenced code block, and validates
-// it by the schema. An *AnswerError means that the agent may repair its answer; any other error
-// concerns the schema.
+// Read extracts the JSON from an agent's answer, which may be in a fenced code block, and checks it
+// (see Check).
 func (o *Output) Read(answer string) (json.RawMessage, error) {
+	value := json.RawMessage(withoutFence(answer))
+	if err := o.Check(value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// Check validates JSON by the schema. An *AnswerError means that an agent may repair its answer; any
+// other error concerns the schema. Without a schema any JSON is valid.
+func (o *Output) Check(raw json.RawMessage) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return &AnswerError{[]string{"the answer is not JSON, or has text around the JSON"}}
+	}
+	if len(o.Schema) == 0 && o.Value != "" {
+		return nil
+	}
 	schema, err := o.compiled()
 	if err != nil {
-		return nil, fmt.Errorf("output: schema: %w", err)
-	}
-	raw := withoutFence(answer)
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(raw))
-	if err != nil {
-		return nil, &AnswerError{[]string{"the answer is not JSON, or has text around the JSON"}}
+		return fmt.Errorf("output: schema: %w", err)
 	}
 	err = schema.Validate(value)
 	if invalid := (*jsonschema.ValidationError)(nil); errors.As(err, &invalid) {
-		return nil, &AnswerError{problems(invalid)}
+		return &AnswerError{problems(invalid)}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		return fmt.Errorf("output: %w", err)
 	}
-	return json.RawMessage(raw), nil
+	return nil
 }
 
 // withoutFence returns the content of the only fenced code block of a text. A text that is valid

@@ -48,6 +48,10 @@ type Definition struct {
 	// Approvals are the rules about calls that approvers approve. At most 32.
 	Approvals []Approval `json:"approvals,omitempty" yaml:"approvals,omitempty"`
 
+	// Output is the form of the agent's final answer, which is the result of its runs; nil = any text,
+	// and the runs have no result.
+	Output *Output `json:"output,omitempty" yaml:"output,omitempty"`
+
 	// State is how the agent uses the state that it shares with its clients.
 	State State `json:"state,omitzero" yaml:"state,omitempty"`
 

@@ -48,6 +48,7 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 		{"remote", r.remote(&d.Remote)},
 		{"triggers", r.triggers(&d.Triggers)},
 		{"approvals", r.approvals(&d.Approvals)},
+		{"output", r.result(&d.Output)},
 		{"state", r.state("", &d.State)},
 		{"context", r.context(&d.Context)},
 		{"titleModel", text(&d.TitleModel)},
@@ -69,8 +70,8 @@ func (r *reader) agent(root *yaml.Node) *Definition {
 func (r *reader) validate(d *Definition, root *yaml.Node) {
 	for _, m := range d.mistakes() {
 		at, given := r.nodes[m.key]
-		if !given && strings.HasPrefix(m.key, "steps[") {
-			r.reportStep(m)
+		if !given && (strings.HasPrefix(m.key, "steps[") || strings.HasPrefix(m.key, "output.")) {
+			r.reportEnclosing(m)
 			continue
 		}
 		switch {
@@ -85,9 +86,9 @@ func (r *reader) validate(d *Definition, root *yaml.Node) {
 	}
 }
 
-// reportStep reports a mistake about a key that a step does not have, at the nearest enclosing
-// key.
-func (r *reader) reportStep(c mistake) {
+// reportEnclosing reports a mistake about a key that a step or the output does not have, at the
+// nearest enclosing key.
+func (r *reader) reportEnclosing(c mistake) {
 	at := c.key
 	for r.nodes[at] == nil {
 		at = at[:strings.LastIndexAny(at, ".[")]

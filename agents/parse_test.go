@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/perdure/perdure/agents"
@@ -47,6 +48,10 @@ func TestParse(t *testing.T) {
 		{"reasoning", "name: a\nmodel: p/m\nreasoning: {effort: minimal}\n", agents.Definition{
 			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(), Reasoning: agents.Reasoning{Effort: "minimal"},
 		}},
+		{"output", "name: a\nmodel: p/m\noutput: {schema: {type: object}, repairs: 0, native: true}\n", agents.Definition{
+			Name: "a", Model: "p/m", Limits: agents.DefaultLimits(),
+			Output: &agents.Output{Schema: []byte(`{"type":"object"}`), Repairs: new(0), Native: new(true)},
+		}},
 		{"one limit", "name: a\nmodel: p/m\nlimits:\n  turns: 1\n", agents.Definition{
 			Name: "a", Model: "p/m", Limits: agents.Limits{Turns: 1, Tokens: 400_000, Duration: 2 * time.Hour, ParallelTools: 8},
 		}},
@@ -67,7 +72,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(&tt.want, got); diff != "" {
+			if diff := cmp.Diff(&tt.want, got, cmpopts.IgnoreUnexported(agents.Output{})); diff != "" {
 				t.Errorf("definition (-want +got):\n%s", diff)
 			}
 		})
@@ -97,6 +102,14 @@ func TestParseErrors(t *testing.T) {
 		{"mistyped limit", least + "limits:\n  turn: 3\n", `a.yaml:4: unknown key "limits.turn" (did you mean "turns"?)`},
 		{"merge key", least + "<<: {}\n", `a.yaml:3: unknown key "<<"`},
 		{"duplicate", least + "name: b\n", `a.yaml:3: key "name" appears twice, first in line 1`},
+		{"output without a schema", least + "output: {repairs: 1}\n", "a.yaml:3: output.schema is not a valid JSON Schema: the schema is missing"},
+		{"repairs of an output", least + "output:\n  schema: {}\n  repairs: 11\n", "a.yaml:5: output.repairs must be 0 to 10, not 11"},
+		{"value without steps", least + "output: {schema: {}, value: state.x}\n", "a.yaml:3: output.value is only for an agent with steps or a workflow: the result of this one is its last answer; remove it"},
+		{"value of an unknown step", least + "steps: [{name: x, agent: b}]\noutput: {value: steps.y}\n", "a.yaml:4: output.value refers to steps.y, and there is no such step"},
+		{"steps without a last output", least + "steps: [{name: x, set: {/x: 1}}]\noutput: {schema: {}}\n", "a.yaml:4: output.value must be set: the last step has no output of its own"},
+		{"repairs of steps", least + "steps: [{name: x, agent: b}]\noutput: {repairs: 1}\n", "a.yaml:4: output.repairs is only for an agent with a model or a remote: nothing can repair the result of steps or a workflow; set it in the output of a step"},
+		{"program without a value", "name: a\nworkflow: w\noutput: {schema: {}}\n", "a.yaml:3: output.value must be set: the expression of the result of the program"},
+		{"value of a step", "name: a\nmodel: p/m\nsteps: [{name: x, agent: b, output: {schema: {}, value: state.x}}]\n", `a.yaml:3: unknown key "steps[0].output.value"`},
 		{"duplicate key of the state", least + "state:\n  predict:\n    - {tool: f, argument: x, key: a}\n    - {tool: g, argument: x, key: a}\n",
 			`a.yaml:6: state.predict[1].key "a" is already the key of state.predict[0]`},
 		{"prediction that lacks its tool", least + "state:\n  predict:\n    - {argument: x, key: a}\n", `a.yaml:1: state.predict[0].tool is missing`},

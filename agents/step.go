@@ -90,10 +90,15 @@ type AgentStep struct {
 	Limits       Limits
 }
 
-// Output is the form of an agent's answer.
+// Output is the form of an agent's answer, or of the result of its runs.
 type Output struct {
-	// Schema is the JSON Schema of the answer, which is JSON. At most 256 KiB.
+	// Schema is the JSON Schema of the answer, which is JSON. At most 256 KiB. Only an agent with
+	// steps or a program may have none: its result may then be any value.
 	Schema json.RawMessage
+
+	// Value is the CEL expression of the result, over input, messages, state, steps and caller. It
+	// is for agents with steps or a program only. "" = the output of the last step. At most 4 KiB.
+	Value string
 
 	// Repairs is how often an invalid answer is sent back with its validation errors, 0 to 10; nil
 	// = 2.

@@ -5,12 +5,12 @@ import (
 )
 
 // Inline returns the definition of an inline agent. Fields that the step does not set are those of
-// the pipeline, except instructions and tools. Its name is <pipeline>.<step>: no published agent
+// the pipeline, except instructions, tools and output. Its name is <pipeline>.<step>: no published agent
 // has a dot in its name.
 func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	inline := *d
 	inline.Name = d.Name + "." + step
-	inline.Description, inline.TitleModel, inline.Steps = "", "", nil
+	inline.Description, inline.TitleModel, inline.Steps, inline.Output = "", "", nil, nil
 	inline.Instructions, inline.Tools = a.Instructions, a.Tools
 	if a.Model != "" {
 		inline.Model = a.Model

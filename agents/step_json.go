@@ -151,7 +151,8 @@ func (a *AgentStep) UnmarshalJSON(data []byte) error {
 
 // outputJSON is the JSON of an Output.
 type outputJSON struct {
-	Schema  json.RawMessage `json:"schema"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	Value   string          `json:"value,omitempty"`
 	Repairs *int            `json:"repairs,omitempty"`
 	Native  *bool           `json:"native,omitempty"`
 }
@@ -161,11 +162,14 @@ func (o Output) MarshalJSON() ([]byte, error) {
 	if o.schemaErr != nil {
 		return nil, o.schemaErr
 	}
-	sorted, err := plainJSON(expression.Decode(o.Schema))
-	if err != nil {
-		return nil, err
+	out := outputJSON{Value: o.Value, Native: o.Native}
+	if len(o.Schema) > 0 {
+		sorted, err := plainJSON(expression.Decode(o.Schema))
+		if err != nil {
+			return nil, err
+		}
+		out.Schema = sorted
 	}
-	out := outputJSON{Schema: sorted, Native: o.Native}
 	if n := o.MaxRepairs(); n != defaultRepairs {
 		out.Repairs = &n
 	}
@@ -178,7 +182,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &in); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	*o = Output{Schema: in.Schema, Repairs: in.Repairs, Native: in.Native}
+	*o = Output{Schema: in.Schema, Value: in.Value, Repairs: in.Repairs, Native: in.Native}
 	return nil
 }
 

@@ -50,11 +50,9 @@ func (t *treeCheck) checkKind(at string, s *Step, sc scope) {
 func (t *treeCheck) checkAgent(at string, s *Step, sc scope) {
 	t.checkTemplate(at+".input", s.Input, sc)
 	if s.Output != nil {
-		if err := s.Output.compile(); err != nil {
-			t.addMistake(at+".output.schema", "is not a valid JSON Schema: %s", err)
-		}
-		if n := s.Output.MaxRepairs(); n < 0 || n > maxRepairs {
-			t.addMistake(at+".output.repairs", "must be 0 to %d, not %d", maxRepairs, n)
+		t.mistakes = append(t.mistakes, s.Output.mistakes(at+".output")...)
+		if s.Output.Value != "" {
+			t.addMistake(at+".output.value", "is only for an agent with steps or a workflow, not for a step")
 		}
 	}
 	a := s.Agent

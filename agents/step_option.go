@@ -21,6 +21,12 @@ type Option interface {
 // AskOption is an option of [Ask]: any Option, and [Schema], [Refine], [Repairs] and [Native].
 type AskOption interface{ applyToAsk(*Step) }
 
+// OutputOption is an option of [OutputOf] and [Ask]: [Schema], [Refine], [Repairs] or [Native].
+type OutputOption interface {
+	AskOption
+	applyToOutput(*Output)
+}
+
 // ApproveOption is an option of [Approve]: any Option, [Args], and an [Approval].
 type ApproveOption interface{ applyToApprove(*Step) }
 
@@ -112,7 +118,7 @@ type until string
 
 func (u until) applyToLoop(s *Step) { s.Loop.Until = string(u) }
 
-// askOption is an option of the output of [Ask].
+// askOption is an option of an output.
 type askOption func(*Output)
 
 func (o askOption) applyToAsk(s *Step) {
@@ -122,21 +128,23 @@ func (o askOption) applyToAsk(s *Step) {
 	o(s.Output)
 }
 
+func (o askOption) applyToOutput(output *Output) { o(output) }
+
 // Schema sets the JSON Schema of the answer, instead of the schema of its Go type.
-func Schema(schema json.RawMessage) AskOption {
+func Schema(schema json.RawMessage) OutputOption {
 	return askOption(func(o *Output) { o.Schema, o.schemaErr = schema, nil })
 }
 
 // Refine changes the schema of the answer. It can add what a Go type cannot express: enumerations,
 // ranges, patterns.
-func Refine(change func(schema *jsonschema.Schema)) AskOption {
+func Refine(change func(schema *jsonschema.Schema)) OutputOption {
 	return askOption(func(o *Output) { o.refine(change) })
 }
 
 // Repairs sets how often an invalid answer is sent back with its validation errors, 0 to 10;
 // default 2.
-func Repairs(n int) AskOption { return askOption(func(o *Output) { o.Repairs = &n }) }
+func Repairs(n int) OutputOption { return askOption(func(o *Output) { o.Repairs = &n }) }
 
 // Native sets whether the model's provider gets the schema of the answer. By default it gets the
 // schema if the endpoint is the vendor's own and known to support it.
-func Native(native bool) AskOption { return askOption(func(o *Output) { o.Native = &native }) }
+func Native(native bool) OutputOption { return askOption(func(o *Output) { o.Native = &native }) }

@@ -215,6 +215,18 @@ func (r *reader) output(prefix string, into **Output) func(*yaml.Node) string {
 	})
 }
 
+// result reads the form of the result of an agent's runs.
+func (r *reader) result(into **Output) func(*yaml.Node) string {
+	o := &Output{}
+	return r.keyed("output.", func() []field {
+		*into = o
+		return []field{
+			{"schema", schema(&o.Schema)}, {"value", expressionText(&o.Value)},
+			{"repairs", repairs(&o.Repairs)}, {"native", native(&o.Native)},
+		}
+	})
+}
+
 // native reads a boolean whose absence has a meaning of its own.
 func native(into **bool) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {

@@ -52,6 +52,7 @@ func (d *Definition) stepMistakes() []mistake {
 	t.registerNames("steps", d.Steps, "")
 	t.checkPathLengths("steps", d.Steps, 0)
 	t.checkSteps("steps", d.Steps, scope{})
+	t.checkResult(scope{}.after(outputsOf(d.Steps)...))
 	return t.mistakes
 }
 

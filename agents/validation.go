@@ -70,6 +70,7 @@ func (d *Definition) mistakes() []mistake {
 	found = append(found, d.remoteMistakes()...)
 	found = append(found, d.triggerMistakes()...)
 	found = append(found, d.approvalMistakes()...)
+	found = append(found, d.outputMistakes()...)
 	found = append(found, d.State.mistakes(append(d.InlineTools(), d.Tools...))...)
 	found = append(found, d.Context.mistakes()...)
 	found = append(found, d.openPolicyMistakes()...)

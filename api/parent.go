@@ -48,7 +48,7 @@ func continuedFork(thread loadedThread, accepted stream.Acceptance) (after strin
 		return "", nil
 	}
 	for _, e := range slices.Backward(thread.Entries) {
-		if e.Message.Role == agui.RoleUser && e.Message.SubagentRunID == "" {
+		if e.Message.Role == agui.RoleUser && e.Message.SubagentRunID == "" && !e.Hidden() {
 			return o.After, &e.Message
 		}
 	}

@@ -157,6 +157,14 @@ type ThreadRun struct {
 	// nil = none.
 	Usage     []agui.TokenUsage `json:"usage"`
 	Estimated *EstimatedUsage   `json:"estimated"`
+	// Result is the result of a run that succeeded; nil = its agent has no output. Only [Client.ThreadRun]
+	// sets it.
+	Result json.RawMessage `json:"result"`
+}
+
+// ThreadRun returns the summary of a run, with its result.
+func (c *Client) ThreadRun(ctx context.Context, thread, run string) (Document[ThreadRun], error) {
+	return document[ThreadRun](ctx, c, get(runPath(thread, run), c.acknowledged.query(thread, "")))
 }
 
 // Runs returns a page of the runs of a thread, newest first.

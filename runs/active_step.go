@@ -11,11 +11,14 @@ type ActiveStep struct {
 	CallID         string    `json:"callId,omitempty"`
 	OutlastsCancel bool      `json:"outlastsCancel,omitempty"`
 	Deadline       time.Time `json:"deadline,omitzero"`
-	// Turns counts the agent's model calls. Tokens and Cost are what it has used, with its
-	// subagents.
-	Turns  int   `json:"turns,omitempty"`
-	Tokens int64 `json:"tokens,omitempty"`
-	Cost   int64 `json:"cost,omitempty"`
+	// Turns counts the agent's model calls, Repairs its invalid answers that were sent back. Tokens and
+	// Cost are what it has used, with its subagents.
+	Turns   int   `json:"turns,omitempty"`
+	Repairs int   `json:"repairs,omitempty"`
+	Tokens  int64 `json:"tokens,omitempty"`
+	Cost    int64 `json:"cost,omitempty"`
+	// Structured tells that the answer of the subagent that the call runs is JSON.
+	Structured bool `json:"structured,omitempty"`
 }
 
 // ActiveRun is the detail of ErrorBusy, ErrorInterrupted and ErrorMissingResults.

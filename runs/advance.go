@@ -21,6 +21,9 @@ type AdvanceInput struct {
 	// the activity does nothing else then.
 	Tree       json.RawMessage `json:"tree,omitempty"`
 	Expression string          `json:"expression,omitempty"`
+	// EvaluatesResult tells that the program has ended: the activity evaluates its result, and does
+	// nothing else.
+	EvaluatesResult bool `json:"evaluatesResult,omitempty"`
 	// Day is that of a [ModelCall]. Branches cannot ask approvers, so the advance checks the day
 	// before they begin.
 	Day *DayAllowance `json:"day,omitempty"`
@@ -63,6 +66,8 @@ type AdvanceResult struct {
 	Failed   *pipeline.Failure `json:"failed,omitempty"`
 	// Value is the value of AdvanceInput.Expression.
 	Value json.RawMessage `json:"value,omitempty"`
+	// HasResult tells that the steps have ended, and that the record keeps the result of the agent.
+	HasResult bool `json:"hasResult,omitempty"`
 	// Usage is that of model calls of which the workflow has no answer: of the step that failed,
 	// and of subagents on unfinished lanes.
 	Usage []Usage `json:"usage,omitempty"`

@@ -9,4 +9,6 @@ type AgentRef struct {
 	// none.
 	Steps   bool   `json:"steps,omitempty"`
 	Program string `json:"program,omitempty"`
+	// HasResult tells that the program has an output: its result is evaluated when it has ended.
+	HasResult bool `json:"hasResult,omitempty"`
 }

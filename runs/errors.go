@@ -53,6 +53,9 @@ const (
 // CodeApprovalExpired ends a run whose agent fails when nobody decides in time.
 const CodeApprovalExpired = "approval_expired"
 
+// CodeInvalidOutput ends a run whose answer does not fit the output of its agent.
+const CodeInvalidOutput = "invalid_output"
+
 // CodeInternal ends a run because of a defect.
 const CodeInternal = "internal"
 

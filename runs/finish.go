@@ -13,6 +13,8 @@ type FinishInput struct {
 	// Detail is the sequence of the record with the details of RUN_ERROR's message; 0 = none.
 	Detail uint64  `json:"detail,omitempty"`
 	Usage  []Usage `json:"usage,omitempty"`
+	// Result is the sequence of the record that keeps the run's result; 0 = it has none.
+	Result uint64 `json:"result,omitempty"`
 	// Interrupts are those that the run ends with: approvals, questions and client tool calls; nil
 	// = none.
 	Interrupts *Interrupts `json:"interrupts,omitempty"`

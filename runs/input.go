@@ -124,9 +124,11 @@ type Progress struct {
 	LaneSequences
 	Steering
 	Budget
-	// Subagents is how many have been started, Handoffs how often the thread was handed over.
+	// Subagents is how many have been started, Handoffs how often the thread was handed over, Repairs
+	// how many invalid answers of the run's agent were sent back.
 	Subagents int `json:"subagents,omitempty"`
 	Handoffs  int `json:"handoffs,omitempty"`
+	Repairs   int `json:"repairs,omitempty"`
 	// Replies is how many reply signals a subagent or branch has received.
 	Replies int `json:"replies,omitempty"`
 	// Held are the interrupts of a turn that has not ended.
@@ -149,7 +151,7 @@ func (h *HandoffTrail) Redirect(in Input) Input {
 	case h == nil:
 	case slices.Contains(h.From, in.Agent):
 		in.Agent, in.Revision, in.Limits = h.To.Agent, h.To.Revision, h.To.Limits
-		in.Steps, in.Program = false, ""
+		in.Steps, in.Program, in.HasResult = false, "", false
 		in.OnNewInput, in.OnMissingResult = h.To.OnNewInput, h.To.OnMissingResult
 		in.HandedOver = h
 	case in.Agent == h.To.Agent:

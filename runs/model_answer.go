@@ -27,6 +27,8 @@ type ModelAnswer struct {
 	// Missed is how many of the last messages in ModelCall.Steered the call has not received, because an
 	// attempt in a lost workflow task had begun before they arrived.
 	Missed int `json:"missed,omitempty"`
+	// Output tells whether a final answer fits the output that is required of it.
+	Output OutputCheck `json:"output,omitempty"`
 	// Exceeded means that the model was not called, because approvers have to decide about this
 	// limit first. All other members but Seq are zero then.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
@@ -44,3 +46,20 @@ func (a ModelAnswer) CountQueuedOrSequenced() (n int) {
 	}
 	return n
 }
+
+// OutputCheck tells whether an answer fits the output that its agent or step requires; "" = none is
+// required, or the answer is not final.
+type OutputCheck string
+
+const (
+	// OutputValid: the record of the answer keeps the value.
+	OutputValid OutputCheck = "valid"
+	// OutputRepair: the answer is invalid. Its record has the message with the errors, which the next
+	// model call receives.
+	OutputRepair OutputCheck = "repair"
+	// OutputInvalid: the answer is invalid, and the agent has no repairs left.
+	OutputInvalid OutputCheck = "invalid"
+)
+
+// IsInvalid reports whether the answer was checked and is invalid.
+func (c OutputCheck) IsInvalid() bool { return c == OutputRepair || c == OutputInvalid }

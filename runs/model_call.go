@@ -11,6 +11,8 @@ type ModelCall struct {
 	Steered []uint64 `json:"steered,omitempty"`
 	// Handoffs is how often the run has handed its thread over.
 	Handoffs int `json:"handoffs,omitempty"`
+	// Repairs is how often invalid answers of the agent have been sent back.
+	Repairs int `json:"repairs,omitempty"`
 	// Priced tells that the model must have a price, since the run has a limit of cost.
 	Priced bool `json:"priced,omitempty"`
 	// Day is how much of the tenant's day approvers have allowed the run to use; nil = the run

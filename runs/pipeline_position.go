@@ -34,9 +34,10 @@ type PipelinePosition struct {
 	// makes the call.
 	Answer *ModelAnswer `json:"answer,omitempty"`
 	// Event is how the active step ended; nil = it is under way. Answered is the message with which
-	// an agent ended.
+	// an agent ended, Result the record that keeps the value of its answer; 0 = any text was allowed.
 	Event    *pipeline.Event `json:"event,omitempty"`
 	Answered string          `json:"answered,omitempty"`
+	Result   uint64          `json:"result,omitempty"`
 	// LastAnswer is the last message with which an agent ended in a subagent's pipeline: it becomes
 	// the result of the call.
 	LastAnswer string `json:"lastAnswer,omitempty"`

@@ -33,6 +33,9 @@ type SubagentAnswer struct {
 	Message string   `json:"message,omitempty"` // never content
 	// MessageID is the message with the answer.
 	MessageID string `json:"messageId,omitempty"`
+	// Result is the sequence of the record that keeps the result, which is the answer then; 0 = the
+	// subagent's agent has no output.
+	Result uint64 `json:"result,omitempty"`
 	// IsPipeline tells that the subagent is a pipeline or a program, whose steps are in the log
 	// already.
 	IsPipeline bool `json:"isPipeline,omitempty"`

@@ -207,6 +207,9 @@ func (a *Attempt) writeDone(ctx context.Context, result *Result, lines [][]byte,
 	for i := range result.Messages {
 		result.Messages[i].SubagentRunID = cmp.Or(result.Messages[i].SubagentRunID, a.place.Subagent)
 	}
+	if result.Repair != nil {
+		result.Repair.SubagentRunID = a.place.Subagent
+	}
 	body, err := json.Marshal(result)
 	if err != nil {
 		return 0, fmt.Errorf("stream: encode result: %w", err)

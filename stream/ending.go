@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/perdure/perdure/agui"
@@ -13,6 +14,8 @@ type RunEnding struct {
 	Outcome, Code string
 	// Interrupts are those that the run ended with.
 	Interrupts []agui.Interrupt
+	// Result is the result of the run; nil = it has none.
+	Result json.RawMessage
 }
 
 // terminalNote is the result of a terminal record: the agent that has the thread after the run, if
@@ -80,9 +83,11 @@ func (r *Record) RunEnding(ctx context.Context) (RunEnding, error) {
 	case *agui.RunError:
 		return RunEnding{Outcome: outcomeError, Code: e.Code}, nil
 	case *agui.RunFinished:
+		ending := RunEnding{Outcome: outcomeSuccess, Result: e.Result}
 		if e.Outcome != nil {
-			return RunEnding{Outcome: string(e.Outcome.Type), Interrupts: e.Outcome.Interrupts}, nil
+			ending.Outcome, ending.Interrupts = string(e.Outcome.Type), e.Outcome.Interrupts
 		}
+		return ending, nil
 	}
 	return RunEnding{Outcome: outcomeSuccess}, nil
 }

@@ -15,6 +15,9 @@ type Result struct {
 	// and the content of activities are in the step's events. An activity of the main lane is
 	// listed here with its ID only, for its place among the messages.
 	Messages []agui.Message `json:"messages,omitempty"`
+	// Repair is what the model is told about the last of Messages, an invalid answer: a user message
+	// that no client sees. It follows Messages in the conversation; nil = there is none.
+	Repair *agui.Message `json:"repair,omitempty"`
 	// Edited are the arguments that approvers have set, by tool call ID.
 	Edited map[string]string `json:"edited,omitempty"`
 	// Decided is the decision about the step's tool call; nil = there was no interrupt.

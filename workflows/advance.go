@@ -54,7 +54,7 @@ func (p pipelineExecutor) setPosition(ctx workflow.Context, next runs.AdvanceRes
 	}
 	pos.TreePosition = next.TreePosition
 	pos.Active, pos.Branches, pos.Answer = next.Active, next.Branches, next.Answer
-	pos.Event, pos.Answered, pos.Wake = nil, "", time.Time{}
+	pos.Event, pos.Answered, pos.Result, pos.Wake = nil, "", 0, time.Time{}
 	pos.Exceeded = next.Exceeded
 	if next.Sleep > 0 {
 		pos.Wake = workflow.Now(ctx).Add(next.Sleep)
@@ -108,7 +108,7 @@ func (p pipelineExecutor) runAdvanceWith(ctx workflow.Context, e scheduling, in 
 	}
 	// What a program does next depends on its own code: a repeated task may do another step under the
 	// same number. So a step of a program begins when the history has the end of the one before.
-	e.awaitsTask = e.awaitsTask || in.Tree != nil || in.Expression != ""
+	e.awaitsTask = e.awaitsTask || in.Tree != nil || in.Expression != "" || in.EvaluatesResult
 	in.Unfinished, in.FailedStep, in.Now = p.run.log.Unfinished, p.run.log.Failed, workflow.Now(ctx)
 	if *next, err = executeStep[runs.AdvanceResult](ctx, in, e); err != nil {
 		return err

@@ -68,7 +68,7 @@ func (r *run) carry() runs.Input {
 	next.Progress = &runs.Progress{
 		Execution: r.execution, Turn: r.turn, Paused: r.control.paused,
 		LaneSequences: r.log, Budget: r.budget, Steering: r.control.steering,
-		Held: r.interrupts.held, Subagents: r.delegation.subagents, Handoffs: r.delegation.handoffs, Position: r.pipeline.position,
+		Held: r.interrupts.held, Subagents: r.delegation.subagents, Handoffs: r.delegation.handoffs, Repairs: r.repairs, Position: r.pipeline.position,
 	}
 	if r.child != nil {
 		next.Progress.Replies = r.child.replies

@@ -41,5 +41,6 @@ func (r *run) handOver(ctx workflow.Context, by runs.HandoffTarget) {
 	r.in.OnNewInput, r.in.OnMissingResult = by.OnNewInput, by.OnMissingResult
 	r.in.HandedOver = was.HandedOver.Append(was.Agent, by)
 	r.delegation.handoffs++
+	r.repairs = 0
 	_ = workflow.UpsertTypedSearchAttributes(ctx, runs.AttributeAgent.ValueSet(by.Agent)) // for Temporal's UI only
 }

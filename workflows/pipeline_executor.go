@@ -114,6 +114,9 @@ func (p pipelineExecutor) endOfSteps(ctx workflow.Context, last runs.AdvanceResu
 	case last.Failed != nil:
 		return endingFromFailure(*last.Failed)
 	}
+	if p.run.result = 0; last.HasResult { // what the agents of steps have set is no result of the run
+		p.run.result = last.Seq
+	}
 	return successEnding
 }
 
@@ -294,7 +297,7 @@ func (p pipelineExecutor) onStepEnd(ctx workflow.Context, end ending) ending {
 		failure := end.failure()
 		pos.Event = &pipeline.Event{Kind: pipeline.EventFailed, Failure: &failure}
 	case pos.Event == nil:
-		pos.Event, pos.Answered = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage
+		pos.Event, pos.Answered, pos.Result = &pipeline.Event{Kind: pipeline.EventDone}, p.run.answerMessage, p.run.result
 		if pos.Active != nil && pos.Active.PipelineStep.Hidden { // its answer is not that of the subagent
 			p.run.answerMessage = pos.LastAnswer
 		}

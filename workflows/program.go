@@ -198,8 +198,7 @@ func (a *Agent) Value(ctx workflow.Context, expression string, v any) error {
 	defer done()
 	r := a.run
 	a.steps++
-	position := runs.PipelinePosition{Origin: a.origin, Input: a.input, Child: r.child.ref(), Number: a.steps, TreePosition: pipeline.TreePosition{Home: r.outputPrefix()}}
-	in := runs.AdvanceInput{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: position, Expression: expression}
+	in := runs.AdvanceInput{Step: r.ownStep(fmt.Sprintf("value/%d", a.steps)), Position: a.position(), Expression: expression}
 	var next runs.AdvanceResult
 	if err := r.executor().runAdvance(ctx, in, &next); err != nil {
 		return err
@@ -251,5 +250,30 @@ func (p Programs) execute(ctx workflow.Context, a *Agent) ending {
 		workflow.GetLogger(ctx).Error("the agent's program failed", r.in.Run.LogAttrs(r.in.Agent, "program", r.in.Program, "error", err)...)
 		return programFailure("the agent's program failed")
 	}
+	return a.evaluateResult(ctx)
+}
+
+// evaluateResult evaluates the result of the agent when its program has ended, and returns the ending
+// of the run. An agent without an output has none.
+func (a *Agent) evaluateResult(ctx workflow.Context) ending {
+	r := a.run
+	if r.result = 0; !r.in.HasResult {
+		return successEnding
+	}
+	in := runs.AdvanceInput{Step: r.ownStep("result"), Position: a.position(), EvaluatesResult: true}
+	var next runs.AdvanceResult
+	switch err := r.executor().runAdvance(ctx, in, &next); {
+	case err != nil:
+		return r.endingFromError(ctx, err)
+	case next.Failed != nil:
+		return endingFromFailure(*next.Failed)
+	}
+	r.result = next.Seq
 	return successEnding
+}
+
+// position returns the position at which an expression of the program is evaluated.
+func (a *Agent) position() runs.PipelinePosition {
+	r := a.run
+	return runs.PipelinePosition{Origin: a.origin, Input: a.input, Child: r.child.ref(), Number: a.steps, TreePosition: pipeline.TreePosition{Home: r.outputPrefix()}}
 }

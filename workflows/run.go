@@ -44,6 +44,11 @@ type run struct {
 	// execution ends it; a cancel of the AG-UI run does not.
 	executionCtx  workflow.Context
 	answerMessage string // ID of the message with which the run or the pipeline's last agent ended
+	// result is the sequence of the record that keeps the result of the run, or of the pipeline's last
+	// agent; 0 = there is none. repairs counts the invalid answers that were sent back to the run's own
+	// agent: a handoff begins a new count.
+	result  uint64
+	repairs int
 }
 
 // pipelineState is how far the steps of a run have come. The run owns it; the executor changes
@@ -114,7 +119,7 @@ func newRun(ctx workflow.Context, in runs.Input) *run {
 	if p := in.Progress; p != nil {
 		r.execution, r.turn, r.control.paused = p.Execution, p.Turn, p.Paused
 		r.log, r.budget, r.control.steering = p.LaneSequences, p.Budget, p.Steering
-		r.interrupts.held, r.delegation.subagents, r.pipeline.position, r.delegation.handoffs = p.Held, p.Subagents, p.Position, p.Handoffs
+		r.interrupts.held, r.delegation.subagents, r.pipeline.position, r.delegation.handoffs, r.repairs = p.Held, p.Subagents, p.Position, p.Handoffs, p.Repairs
 	} else {
 		r.budget.Restart(in.Limits, in.Resume)
 	}
@@ -247,6 +252,9 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.inputBeginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
 		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Pending(), Answers: r.in.Resume != nil && r.in.Input > 0,
+	}
+	if end.outcome == runs.OutcomeSuccess && end.interrupts == nil {
+		in.Result = r.result
 	}
 	in.Unfinished = r.log.Unfinished
 	in = runs.Copy(in) // decisions that arrive before all attempts have ended must not change the end

@@ -40,22 +40,53 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 	}
 	r.log.NoteRecord(answer.Seq, r.stepName(stepModel))
 	r.use(answer.Usage)
+	isLast := answer.Count()+len(answer.Questions) == 0 && len(r.control.steering.Pending()) == 0
 	switch {
 	case answer.Exceeded != nil:
 		return r.interruptForBudget(ctx, *answer.Exceeded)
 	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(ctx, answer.Count()) && !r.takesOver(ctx):
 		return cancelledEnding
-	case answer.Count()+len(answer.Questions) == 0 && len(r.control.steering.Pending()) == 0:
-		r.answerMessage = answer.MessageID
+	case isLast && answer.Output == runs.OutputInvalid:
+		return invalidOutputEnding(answer.Seq)
+	case isLast && answer.Output != runs.OutputRepair:
+		r.setAnswer(answer)
 		return successEnding
+	}
+	if answer.Output == runs.OutputRepair {
+		r.noteRepair()
 	}
 	if end := r.checkLimits(); end.isOver() {
 		return end
 	}
 	if answer.Count()+len(answer.Questions) == 0 {
-		return ending{} // steering arrived during the model call: the next turn has it
+		return ending{} // the answer is sent back, or steering arrived during the model call: the next turn has it
 	}
 	return r.makeCalls(ctx, answer)
+}
+
+// setAnswer notes the last answer of the run, or of the agent of a step.
+func (r *run) setAnswer(answer runs.ModelAnswer) {
+	r.answerMessage, r.result = answer.MessageID, 0
+	if answer.Output == runs.OutputValid {
+		r.result = answer.Seq
+	}
+}
+
+// noteRepair counts an invalid answer that is sent back to the active agent.
+func (r *run) noteRepair() {
+	if active := r.activeStep(); active != nil {
+		active.Repairs++
+		return
+	}
+	r.repairs++
+}
+
+// activeRepairs returns how many invalid answers were sent back to the active agent.
+func (r *run) activeRepairs() int {
+	if active := r.activeStep(); active != nil {
+		return active.Repairs
+	}
+	return r.repairs
 }
 
 // makeCalls makes the calls of an answer: first those that are no interrupts, then a handoff. If
@@ -92,7 +123,7 @@ const (
 // beginning, or the call that a subagent works for. Later model calls carry the steering that no
 // model call has received. It counts usage of earlier attempts (OtherUsage), but not answer.Usage.
 func (r *run) callModel(ctx workflow.Context) (runs.ModelAnswer, error) {
-	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Priced: r.needsPrice(), Day: r.dayAllowance()}
+	call := runs.ModelCall{Step: r.step(r.turn, stepModel, stepModel), Handoffs: r.delegation.handoffs, Repairs: r.activeRepairs(), Priced: r.needsPrice(), Day: r.dayAllowance()}
 	if opens, announces := r.firstStepOpening(); !r.log.HasBegun() && announces != nil {
 		call.Announces = announces
 	} else if !r.log.HasBegun() {

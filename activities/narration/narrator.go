@@ -36,6 +36,8 @@ type Narrator struct {
 	// sees them.
 	Scope      string
 	Visibility stream.Visibility
+	// Output is what the answer must be.
+	Output RequiredOutput
 	// attempt writes the events; nil if only Propose is used.
 	attempt *stream.Attempt
 	// predict makes the state follow arguments. reporter emits the provider's own progress; nil =
@@ -329,7 +331,10 @@ func (n *Narrator) result() (*stream.Result, error) {
 	for _, id := range n.messageIDs {
 		result.Messages = append(result.Messages, n.withID(id, message))
 	}
-	var err error
+	err := n.Output.Check(n.text.String(), &n.Answer, result)
+	if err != nil {
+		return nil, err
+	}
 	result.Answer, err = n.encode()
 	return result, err
 }

@@ -12,6 +12,7 @@ package relay
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -110,6 +111,14 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 		return r.addSnapshot(ctx, snapshot)
 	}
 	return r.emit(ctx, received)
+}
+
+// Result returns the result with which the run has finished; nil = it has none.
+func (r *Relay) Result() json.RawMessage {
+	if r.end == nil {
+		return nil
+	}
+	return r.end.Result
 }
 
 // repeatsState reports whether an event sets the state to the value that it has: LangGraph sends its state

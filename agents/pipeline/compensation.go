@@ -29,14 +29,19 @@ const codeCancelled = "cancelled"
 const laterFailure = "a later step failed"
 
 // finishPipeline ends the tree when its last step has ended, or continues with the next
-// compensation.
+// compensation. If the agent's result is invalid, the tree fails.
 func (in *interpreter) finishPipeline() {
-	if in.position.Undoing == nil {
-		in.removeOutputs()
-		in.action = &Action{}
+	if in.position.Undoing != nil {
+		in.continueCompensation()
 		return
 	}
-	in.continueCompensation()
+	if f := in.evaluateResult(); f != nil {
+		in.failure = *f
+		in.failPipeline()
+		return
+	}
+	in.removeOutputs()
+	in.action = &Action{}
 }
 
 // failPipeline fails the tree with a failure that no step handles, and begins compensation. If a

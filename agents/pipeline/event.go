@@ -95,12 +95,12 @@ func (in *interpreter) applyOutput(p openStep, output json.RawMessage) {
 		switch {
 		case errors.As(err, &answerErr) && p.frame.Repairs < s.Output.MaxRepairs():
 			in.top().Repairs++
-			in.startAgent(p, "Your last answer is not valid: "+answerErr.Error()+". Answer again, with nothing but JSON that fits the schema.")
+			in.startAgent(p, answerErr.Repair())
 			return
 		case err != nil:
 			f := newFailure("invalid_output", "step %q: the answer does not fit the schema", p.name)
 			if answerErr != nil {
-				f.Detail, f.Detailed = strings.ToValidUTF8(answerErr.Error()[:min(len(answerErr.Error()), maxDetailBytes)], ""), true
+				f.Detail, f.Detailed = answerErr.Detail(), true
 			}
 			in.failInnermost(f)
 			return

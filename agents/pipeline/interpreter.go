@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -15,7 +16,6 @@ const maxTransitions = 5000
 
 const (
 	maxMessageBytes = 300     // bytes of a failure's message, which enters histories
-	maxDetailBytes  = 500     // bytes of a failure's detail, which enters the log
 	maxUndo         = 4 << 10 // bytes of the paths of finished steps with compensations
 )
 
@@ -34,7 +34,7 @@ func Advance(d *agents.Definition, position TreePosition, event Event, env Env) 
 		}
 	}
 	maps.DeleteFunc(in.done, func(path string, _ Done) bool { return in.position.Records[path] != 0 }) // the caller has stored these already
-	return Advanced{Position: in.position, Changes: in.changes, Action: *in.action, RequiresSameState: in.hasSet, Done: in.done}, nil
+	return Advanced{Position: in.position, Changes: in.changes, Action: *in.action, RequiresSameState: in.hasSet, Done: in.done, Result: in.result}, nil
 }
 
 // clone copies what Advance changes of a position. Branch is shared: Advance does not change it.
@@ -64,6 +64,7 @@ type interpreter struct {
 	failure         Failure            // of the innermost step, if it fails
 	transitionsLeft int                // transitions until failExhausted
 	action          *Action            // set = it is the result
+	result          json.RawMessage    // of the agent; nil = none
 	err             error              // the first defect; Advance returns it
 }
 

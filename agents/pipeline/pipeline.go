@@ -236,6 +236,8 @@ type Advanced struct {
 	RequiresSameState bool
 	// Done has to be stored, by path, for compensations (see Env.Recall).
 	Done map[string]Done
+	// Result is the result of the agent, if its steps have ended and it has an output; nil = none.
+	Result json.RawMessage
 }
 
 // Change is a change for clients: a step begins or ends, or the state changes.

@@ -20,6 +20,7 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo, i involvem
 	hasTools := len(p.Tools) > 0 || clients
 	delegation, handsOver := len(subagents) > 0, len(agents.Handoffs(p.Tools)) > 0
 	several := delegation || handsOver
+	hasOutput := p.Output != nil
 	parallel := hasTools && p.Limits.ParallelTools > 1
 	return agui.AgentCapabilities{
 		Identity: &agui.IdentityCapabilities{
@@ -28,7 +29,7 @@ func capabilities(p catalog.Published, subagents []agui.SubagentInfo, i involvem
 		},
 		Transport: &agui.TransportCapabilities{Streaming: &yes, WebSocket: &yes, HTTPBinary: &yes, PushNotifications: &no, Resumable: &yes},
 		Tools:     &agui.ToolsCapabilities{Supported: &hasTools, ParallelCalls: &parallel, ClientProvided: &clients},
-		Output:    &agui.OutputCapabilities{StructuredOutput: &no},
+		Output:    &agui.OutputCapabilities{StructuredOutput: &hasOutput},
 		State:     &agui.StateCapabilities{PersistentState: &yes, Snapshots: &yes, Deltas: mayHaveDeltas(p)},
 		// The media that a model reads, and whether it reasons, are unknown here.
 		Multimodal:     &agui.MultimodalCapabilities{Input: &agui.MultimodalInput{File: &no}},

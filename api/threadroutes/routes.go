@@ -60,6 +60,7 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.GET("/threads/:thread/messages", r.Handle(r.showMessages))
 	v1.GET("/threads/:thread/state", r.Handle(r.showState))
 	v1.GET("/threads/:thread/runs", r.Handle(r.listRuns))
+	v1.GET("/threads/:thread/runs/:run", r.Handle(r.showRun))
 	v1.GET("/threads/:thread/superseded", r.Handle(r.listSuperseded))
 	v1.GET("/threads/:thread/superseded/:run", r.Handle(r.showSuperseded))
 	v1.DELETE("/threads/:thread", r.Handle(r.deleteThread))

@@ -208,3 +208,37 @@ func TestForkInOtherSteps(t *testing.T) {
 		wantRepaired(t, p.Endpoint, fork.ThreadID, `{"perdure.steps":{"chosen":12,"deep":4,"inner":6,"last":13,"left":2}}`)
 	}
 }
+
+// TestForkAfterRepairedAnswer: a fork after a step whose answer was sent back has the text of the user as its input, and not
+// the message that has sent the answer back.
+func TestForkAfterRepairedAnswer(t *testing.T) {
+	t.Parallel()
+	p := kit.SetupWith(t, `name: measured
+model: scripted/measured
+tools: [calculate]
+steps:
+  - {name: total, agent: {}, output: {schema: {type: integer}}}
+  - {name: sum, tool: calculate, args: {expression: "${string(steps.total)}+${string(state.rate)}+${input.text}"}}
+---
+kind: script
+name: measured
+turns:
+  - {when: is not valid, steps: [{say: "84"}]}
+  - {steps: [{say: eighty-four}]}
+`)
+	in := kit.NewInput("1")
+	p.FollowAgent(t, "/v1/agents/measured/runs", in).Finish(t)
+	var points struct {
+		Items []struct{ Cursor, Name string }
+	}
+	p.GetJSON(t, "/v1/threads/"+in.ThreadID+"/runs/"+in.RunID+"/forkpoints", &points)
+	at := slices.IndexFunc(points.Items, func(point struct{ Cursor, Name string }) bool { return point.Name == "total" })
+	if at < 0 {
+		t.Fatalf("fork points = %+v, want the first step", points.Items)
+	}
+	fork := strings.TrimSpace(p.StartCommand(t, "threads", "fork", in.ThreadID, in.RunID, "--at", points.Items[at].Cursor).Finish(t, 0))
+	p.StartCommand(t, "run", "measured", "--thread", fork, "--state", `{"rate":6}`).Finish(t, 0)
+	if got := stateText(t, p.Endpoint, fork); got != `{"perdure.steps":{"sum":91,"total":84},"rate":6}` {
+		t.Errorf("state of the fork = %s, want the sum with the user's text", got)
+	}
+}

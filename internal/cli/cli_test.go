@@ -120,7 +120,7 @@ func TestExitCodes(t *testing.T) {
 		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"GET /v1/threads/t1": refusal(code, "x")})
 		run(t, environ, "", "threads", "show", "t1").want(t, want, "", "perdure: x: so it is\n")
 	}
-	for _, args := range [][]string{{"run"}, {"frob"}, {"threads", "show"}, {"run", "a", "b", "--frob"}, {"run", "a", "b", "--on-busy", "x"}, {"run", "a", "b", "--state", "{"}, {"threads", "--url", "x"}, {"approve", "a", "b", "--args", "{}"}, {"approve", "a", "--args", "[]"}, {"schedules", "create"}} {
+	for _, args := range [][]string{{"run"}, {"frob"}, {"threads", "show"}, {"run", "a", "b", "--frob"}, {"run", "a", "b", "--on-busy", "x"}, {"run", "a", "b", "--output", "x"}, {"run", "a", "b", "--output", "json", "--json"}, {"run", "a", "b", "--state", "{"}, {"threads", "--url", "x"}, {"approve", "a", "b", "--args", "{}"}, {"approve", "a", "--args", "[]"}, {"schedules", "create"}} {
 		if got := run(t, nil, "", args...); got.code != exitUsage || got.out != "" {
 			t.Errorf("%q: exit %d, %q, want %d", args, got.code, got.out, exitUsage)
 		}
@@ -128,6 +128,29 @@ func TestExitCodes(t *testing.T) {
 	run(t, nil, "", "new", "page", "x").want(t, exitUsage, "", "unknown kind \"page\": the kinds are agent, tool and chat\nTry: perdure new --help\n")
 	run(t, nil, "", "new").want(t, exitUsage, "", "name what to create: agent, tool or chat\n")
 	run(t, nil, "", "threads", "--url", "http://127.0.0.1:1").want(t, exitUnreachable, "", "cannot be reached")
+}
+
+// TestOutputJSON: with --output json, standard output has the result of the run and nothing else, and the exit code tells
+// whether there is one.
+func TestOutputJSON(t *testing.T) {
+	t.Parallel()
+	answer := []string{begun, `{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"{\"n\":1}"}`, `{"type":"TEXT_MESSAGE_END","messageId":"m1"}`}
+	for name, tt := range map[string]struct {
+		last, wantOut string
+		wantCode      int
+		wantErr       string
+	}{
+		"result":    {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","result":{"n":1}}`, "{\n  \"n\": 1\n}\n", 0, ""},
+		"none":      {ended, "", 1, "the run has no result: give the agent demo an output"},
+		"error":     {`{"type":"RUN_ERROR","message":"no","code":"invalid_output"}`, "", 1, "the run failed: invalid_output: no"},
+		"interrupt": {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"interrupt","interrupts":[{"id":"int_1","reason":"tool_call"}]}}`, "", 3, "int_1"},
+	} {
+		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streamEvents(append(answer, tt.last)...)})
+		got := run(t, environ, "", "run", "demo", "hi", "--output", "json")
+		if got.code != tt.wantCode || got.out != tt.wantOut || !strings.Contains(got.errOut, tt.wantErr) {
+			t.Errorf("%s: exit %d, %q, %q, want %d, %q, %q", name, got.code, got.out, got.errOut, tt.wantCode, tt.wantOut, tt.wantErr)
+		}
+	}
 }
 
 // TestAnswerOmitsFailedAttempts: the answer on a pipe contains the output of the successful attempt

@@ -15,12 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/client"
 )
 
 // runOptions are the flags of "perdure run".
 type runOptions struct {
 	thread, run, onBusy, state string
-	revision                   string
+	revision, output           string
 	quiet, wait, cancel        bool
 }
 
@@ -33,11 +34,13 @@ func (e *environment) runCommand() *cobra.Command {
 		Long: `Send a message to an agent and show the run.
 
 The answer goes to standard output, everything else to standard error. If TEXT is -, it is read from standard input.
+With --output json, standard output has nothing but the result of the run, for an agent with an output.
 Without TEXT the agent continues the conversation of --thread, for instance of a fork.
 After Ctrl-C the run continues, and the command prints how to show it again. If the run waits for a decision, the command
 prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 		Example: `  perdure run demo "What is 12*7?"
-  git diff | perdure run reviewer - > review.md`,
+  git diff | perdure run reviewer - > review.md
+  perdure run extractor - --output json < mail.txt | jq .total`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: e.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,20 +63,33 @@ prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 	f.StringVar(&o.revision, "revision", "", "run this revision of the agent, published or a draft, instead of the current one")
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
+	f.StringVar(&o.output, "output", outputText, "what standard output has: text, the answer, or json, the result")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer")
 	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, wait until another client makes it")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "cancel the run on Ctrl-C")
 	completeFlag(cmd, "thread", e.completeThreads)
 	completeWords(cmd, "on-busy", "reject", "enqueue", "interrupt")
+	completeWords(cmd, "output", outputText, outputJSON)
 	return cmd
 }
+
+// Values of --output.
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
 
 // run sends the message (text nil = none) and shows the run. While a run ends with interrupts and
 // they are decided, it shows the run that continues. The error has the exit code of the last run.
 func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runOptions) error {
 	input, err := o.input(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case o.output != outputText && o.output != outputJSON:
+		return usage(fmt.Errorf("--output must be text or json, not %q", o.output))
+	case o.output == outputJSON && e.json:
+		return usage(errors.New("--output json and --json exclude each other: --json prints events, which have the result"))
 	}
 	c, err := e.client(cmd)
 	if err != nil {
@@ -81,6 +97,9 @@ func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runO
 	}
 	v := e.viewer(cmd, c, o.quiet)
 	v.thread, v.run = input.ThreadID, input.RunID
+	if o.output == outputJSON {
+		v.hideAnswer()
+	}
 	ctx, stop := v.onInterrupt(cmd.Context(), o.cancel)
 	defer stop()
 	if err := v.watch(c.RunRevision(ctx, agent, o.revision, *input)); err != nil {
@@ -98,7 +117,20 @@ func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runO
 			return v.printContinuation(err)
 		}
 	}
-	return outcomeError(v.last)
+	if err := outcomeError(v.last); err != nil || o.output != outputJSON {
+		return err
+	}
+	return printResultOf(cmd.OutOrStdout(), agent, v.last)
+}
+
+// printResultOf prints the result in the last event of a run, as JSON. A run without a result is an
+// error.
+func printResultOf(w io.Writer, agent string, last client.Event) error {
+	finished, ok := last.Event.(*agui.RunFinished)
+	if !ok || finished.Result == nil {
+		return fmt.Errorf("the run has no result: give the agent %s an output", oneLine(agent, maxQuotedChars))
+	}
+	return document(w, finished.Result)
 }
 
 // maxText bounds a text from standard input, in bytes.

@@ -39,6 +39,11 @@ func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *
 	return v
 }
 
+// hideAnswer shows everything but the agent's answer.
+func (v *viewer) hideAnswer() {
+	v.transcript = newTranscript(&page{w: io.Discard, column: &column{}}, v.notes)
+}
+
 // watch shows the events of a stream until it ends.
 func (v *viewer) watch(events iter.Seq2[client.Event, error]) error {
 	for e, err := range events {

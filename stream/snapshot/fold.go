@@ -319,6 +319,7 @@ func (f *folder) addResult(ctx context.Context, rec *stream.Record) error {
 			f.insert(e)
 		}
 	}
+	f.addRepair(&res)
 	if rec.Lane.IsSubagentLane() { // placeholders of messages that were not finished; the list is not shared
 		f.snap.Entries = slices.DeleteFunc(f.snap.Entries, func(e Entry) bool { return isPlaceholder(e.Message) })
 	}

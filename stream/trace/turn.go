@@ -45,6 +45,7 @@ func (f *Fold) endModel(rec *stream.Record, u *unit, result *doneResult) error {
 		Usage      runs.Usage          `json:"usage"`
 		OtherUsage []runs.Usage        `json:"otherUsage"`
 		Exceeded   *runs.ExceededLimit `json:"exceeded"`
+		Output     runs.OutputCheck    `json:"output"`
 	}
 	if err := decodeAnswer(rec, result.Answer, &answer); err != nil {
 		return err
@@ -65,9 +66,29 @@ func (f *Fold) endModel(rec *stream.Record, u *unit, result *doneResult) error {
 	case answer.Exceeded != nil:
 		u.node.span.Error = newError(answer.Exceeded.Code, "the model was not called: approvers have to allow more first", "")
 		f.end(u.node, rec.Time, StatusFinished)
+	case answer.Output.IsInvalid():
+		return f.endInvalid(rec, u, result, answer.Output)
 	default:
 		f.end(u.node, rec.Time, StatusFinished)
 	}
+	return nil
+}
+
+// endInvalid ends a model call whose answer does not fit the required output. An answer that is sent
+// back is no failure.
+func (f *Fold) endInvalid(rec *stream.Record, u *unit, result *doneResult, check runs.OutputCheck) error {
+	var kept struct {
+		Detail string `json:"detail"`
+	}
+	if err := json.Unmarshal(result.Kept, &kept); err != nil {
+		return fmt.Errorf("trace: output of record %d: %w", rec.Seq, err)
+	}
+	status, message := StatusFailed, "the answer does not fit the schema: "
+	if check == runs.OutputRepair {
+		status, message = StatusFinished, "the answer does not fit the schema, and was sent back: "
+	}
+	u.node.span.Error = newError(runs.CodeInvalidOutput, message+kept.Detail, "")
+	f.end(u.node, rec.Time, status)
 	return nil
 }
 

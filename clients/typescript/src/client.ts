@@ -5,6 +5,7 @@ import { type PerdureConfig, transportOf, trimmed } from "./config.js";
 import { newID } from "./identifier.js";
 import { Listing, type Page } from "./listing.js";
 import { type Problem, ProblemError } from "./problem.js";
+import { resultOf } from "./result.js";
 import { resumableFrames, type Source } from "./resumable_stream.js";
 import { agentURL, approvalURL, runsURL, runURL, scheduleURL, threadURL, withQuery } from "./routes.js";
 import type * as schemas from "./schemas.js";
@@ -148,6 +149,11 @@ export class PerdureClient {
     return this.list(`${threadPath(threadId)}/runs`, query, options);
   }
 
+  /** Returns a run of a thread, with its result. */
+  run(threadId: string, runId: string, query: Filter<"showRun"> = {}, options: CommandOptions = {}): Promise<schemas.Run> {
+    return this.get(withQuery(runURL(this.baseUrl, threadId, runId), query), options);
+  }
+
   /** Lists the inputs that removed messages from the conversation by an edit, a regeneration or a replacement, newest first. */
   superseded(threadId: string, query: Filter<"listSuperseded"> = {}, options: CommandOptions = {}): Listing<schemas.Superseded> {
     return this.list(`${threadPath(threadId)}/superseded`, query, options);
@@ -185,6 +191,20 @@ export class PerdureClient {
     const complete = { runId: newID(), messages: [], tools: [], context: [], forwardedProps: {}, protocolVersion, ...input };
     const { headers = {} } = this.config;
     return openRun(this.transport, { url: runsURL(this.baseUrl, agent), agent, input: complete, headers, ...options });
+  }
+
+  /**
+   * Runs an agent that has an output, and returns the result of the run. A string is the message of a user. IDs that the
+   * input lacks are new ones. Rejects with a RunError if the run fails, is cancelled or has no result (`no_result`), and
+   * with a WaitingError if it waits for people or for tools of the client. An aborted signal does not cancel the run.
+   */
+  async call<Result = unknown>(agent: string, input: string | Partial<RunInput>, options: CommandOptions = {}): Promise<Result> {
+    const given: Partial<RunInput> = typeof input === "string" ? { messages: [{ id: newID(), role: "user", content: input }] } : input;
+    const threadId = given.threadId ?? newID();
+    const runId = await this.startRun(agent, { ...given, threadId }, options);
+    let last: StreamEvent["event"] | undefined;
+    for await (const { event } of this.events(threadId, { runId, ...options })) last = event;
+    return resultOf(threadId, runId, last) as Result;
   }
 
   /** Yields the events of a run or a thread. It reconnects and continues after the last event. */

@@ -30,6 +30,8 @@ export { AnsweredError, ConnectionLostError, ProblemError } from "./problem.js";
 export type { Problem } from "./problem.js";
 export { Listing } from "./listing.js";
 export type { Page } from "./listing.js";
+export { RunError, WaitingError } from "./result.js";
+export type { OpenInterrupt } from "./result.js";
 export type {
   Agent,
   Approval,

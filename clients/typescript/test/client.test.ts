@@ -55,6 +55,17 @@ for (const [transport, options] of Object.entries(allTransports)) {
       assert.ok(timed.items.every(({ event }) => typeof event.timestamp === "number"));
     });
 
+    test("returns the result of a run, and rejects if it fails or has none", async () => {
+      assert.deepEqual(await client.call<{ total: number }>("counter", "How much?"), { total: 84 });
+      const threadId = "called";
+      assert.deepEqual(await client.call("counter", { threadId, messages: say("How much?") }), { total: 84 });
+      const { runId } = (await client.runs(threadId)).items[0]!;
+      const run = await client.run(threadId, runId);
+      assert.deepEqual([run.outcome, run.result], ["success", { total: 84 }]);
+      await assert.rejects(client.call("stubborn", "How much?"), { name: "RunError", code: "invalid_output" });
+      await assert.rejects(client.call("stepwise", "Go!"), { name: "RunError", code: "no_result" });
+    });
+
     test("lists, reads, forks and deletes threads", async () => {
       const { runId } = await run("stepwise", "parent", "Go!");
       await run("stepwise", "parent", "Go again!");

@@ -59,7 +59,7 @@ func RunInput(run stream.Run, agent catalog.Published, p stream.Proposal) runs.I
 		Run: runs.Ref{Tenant: run.Tenant, Thread: run.Thread.ID, ID: run.ID},
 		AgentRef: runs.AgentRef{
 			Agent: agent.Name, Revision: agent.Revision, Limits: runs.LimitsOfRun(agent.Limits),
-			Steps: len(agent.Steps) > 0, Program: agent.Workflow,
+			Steps: len(agent.Steps) > 0, Program: agent.Workflow, HasResult: agent.Workflow != "" && agent.Output != nil,
 		},
 		Input: p.Seq, Digest: p.Digest,
 		BeginsTitle: agent.TitleModel != "",

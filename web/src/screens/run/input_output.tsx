@@ -1,24 +1,27 @@
 import type { Message } from "@ag-ui/client";
 import { textOf } from "@perdure/client";
 import type { ReactNode } from "react";
+import { JSONView } from "../../components/json_view";
 import { Markdown } from "../../components/markdown";
 import { Empty, Loading } from "../../components/page";
 import { Problem } from "../../components/problem";
 import styles from "./input_output.module.css";
 import { Decisions, useDecisions } from "./decisions";
+import { useResult } from "./result";
 import { useRuns } from "./run_trail";
 import { useThreadMessages } from "./thread_messages";
 import type { Trace } from "./trace";
 
-/** The messages and decisions that a run has received, and its last answer. */
+/** The messages and decisions that a run has received, and its result or its last answer. */
 export function InputOutput({ trace }: { trace: Trace }) {
   const messages = useThreadMessages(trace.threadId, trace.status);
   const { data: decided = [] } = useDecisions(trace);
   const { data: runs = [] } = useRuns(trace.threadId);
+  const result = useResult(trace);
   if (messages.error) return <div className={styles.page}><Problem error={messages.error} onRetry={() => void messages.refetch()} /></div>;
   if (!messages.data) return <Loading />;
   const { input, output } = partsOf(messages.data, trace, runs.at(-1)?.runId === trace.runId);
-  if (input.length === 0 && !output && decided.length === 0) {
+  if (input.length === 0 && !output && result === undefined && decided.length === 0) {
     return (
       <Empty title="No messages of this run">
         <p>The run has no messages in the conversation: it has continued an earlier run, or an edit has removed them.</p>
@@ -28,12 +31,13 @@ export function InputOutput({ trace }: { trace: Trace }) {
   return (
     <div className={styles.page} tabIndex={0} role="region" aria-label="Input and output">
       {(input.length > 0 || decided.length > 0) && <Part title="Input" messages={input}><Decisions approvals={decided} /></Part>}
-      {output && <Part title="Output" messages={[output]} />}
+      {result !== undefined && <Part title="Result"><div className={styles.message}><JSONView value={result} /></div></Part>}
+      {output && result === undefined && <Part title="Output" messages={[output]} />}
     </div>
   );
 }
 
-function Part({ title, messages, children }: { title: string; messages: readonly Message[]; children?: ReactNode }) {
+function Part({ title, messages = [], children }: { title: string; messages?: readonly Message[]; children?: ReactNode }) {
   return (
     <section>
       <h2>{title}</h2>
