@@ -37,7 +37,9 @@ func TestEventsSurviveKills(t *testing.T) {
 		inputs[i] = kit.NewInput("go")
 		inputs[i].State = json.RawMessage(fmt.Sprintf(`{"order":%d,"timeout":"1h"}`, i))
 		start := func() error { return post(p.Endpoint, "/v1/agents/order/runs", "application/json", inputs[i]) }
-		send := func() error { return post(p.Endpoint, "/v1/events", "application/cloudevents+json", paid(fmt.Sprint("e", i), i)) }
+		send := func() error {
+			return post(p.Endpoint, "/v1/events", "application/cloudevents+json", paid(fmt.Sprint("e", i), i))
+		}
 		steps = append(steps, start, send)
 		if i%2 == 0 { // sent twice
 			steps = append(steps, send)
