@@ -35,7 +35,8 @@ func (e *environment) runCommand() *cobra.Command {
 The answer goes to standard output, everything else to standard error. If TEXT is -, it is read from standard input.
 Without TEXT the agent continues the conversation of --thread, for instance of a fork.
 After Ctrl-C the run continues, and the command prints how to show it again. If the run waits for a decision, the command
-prompts for it on a terminal; without a terminal it ends with exit code 3.`,
+prompts for it on a terminal; without a terminal it ends with exit code 3. If the run waits for a time or an event, the command
+waits as well on a terminal; without a terminal it ends with exit code 3, too.`,
 		Example: `  perdure run demo "What is 12*7?"
   git diff | perdure run reviewer - > review.md`,
 		Args:              cobra.RangeArgs(1, 2),
@@ -61,7 +62,7 @@ prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer")
-	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, wait until another client makes it")
+	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, a time or an event, wait until it continues")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "cancel the run on Ctrl-C")
 	completeFlag(cmd, "thread", e.completeThreads)
 	completeWords(cmd, "on-busy", "reject", "enqueue", "interrupt")
