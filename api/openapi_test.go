@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/sessions"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
@@ -263,7 +264,7 @@ func TestExamplesMatchDescription(t *testing.T) {
 // TestDescriptionHasEveryRoute: the description has exactly the server's routes.
 func TestDescriptionHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	server := api.New(api.Config{Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}, Audit: &auditroutes.Audit{}, Sessions: &sessions.Sessions{}, Usage: &usage.Ledger{}})
+	server := api.New(api.Config{Inbox: &approvalroutes.Inbox{Index: &inbox.Index{}}, Threads: &threads.Index{}, Schedules: &schedules.Store{}, Events: &events.Store{}, Audit: &auditroutes.Audit{}, Sessions: &sessions.Sessions{}, Usage: &usage.Ledger{}})
 	var routes, operations []string
 	segment := regexp.MustCompile(`:([a-z]+)`)
 	for _, r := range server.Routes() {

@@ -22,7 +22,7 @@ type ThreadItem struct {
 	Owner     string            `json:"owner"` // "" = an anonymous caller
 	Shared    bool              `json:"shared"`
 	// WaitingFor has the kinds of the interrupts with which the last run ended: approval, question,
-	// limit and client_tool.
+	// limit, client_tool, timer and event.
 	WaitingFor []string `json:"waitingFor"`
 	// Tokens and Cost are of all models of the ended runs. Tokens is nil if they called no model, Cost
 	// if no model has a price.
@@ -101,7 +101,7 @@ type ThreadFilter struct {
 	Agent  string
 	Owner  string
 	Status string
-	// WaitingFor is approval, question, limit or client_tool.
+	// WaitingFor is approval, question, limit, client_tool, timer or event.
 	WaitingFor string
 	// Retrying selects the threads whose active run is retrying.
 	Retrying bool

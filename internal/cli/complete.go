@@ -83,6 +83,17 @@ func (e *environment) completeApprovals(cmd *cobra.Command, _ []string, _ string
 	})
 }
 
+// completeWaits offers the IDs of open waits. Commands that decide take several of them.
+func (e *environment) completeWaits(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return e.complete(cmd, nil, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {
+		list, err := c.Waits(ctx, client.WaitFilter{}, client.Paging{})
+		for _, w := range list.Value.Items {
+			offers = append(offers, cobra.CompletionWithDesc(w.ID, oneLine(describeWait(&w), 60)))
+		}
+		return offers, err
+	})
+}
+
 // completeSchedules offers the IDs of schedules.
 func (e *environment) completeSchedules(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return e.complete(cmd, args, func(ctx context.Context, c *client.Client) (offers []cobra.Completion, err error) {

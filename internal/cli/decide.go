@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 func (e *environment) approveCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Approve}
 	var args string
-	cmd := e.decideCommand("approve ID…", "Approve tool calls", &d)
+	cmd := e.decideCommand("approve ID…", "Approve tool calls", &d, approvalThreads)
 	decide := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
 		if args != "" {
@@ -39,7 +40,7 @@ func (e *environment) approveCommand() *cobra.Command {
 // rejectCommand returns "reject".
 func (e *environment) rejectCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Reject}
-	cmd := e.decideCommand("reject ID…", "Reject tool calls", &d)
+	cmd := e.decideCommand("reject ID…", "Reject tool calls", &d, approvalThreads)
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "the reason, which the model receives")
 	return cmd
 }
@@ -48,7 +49,7 @@ func (e *environment) rejectCommand() *cobra.Command {
 // depends on the schema of the question.
 func (e *environment) answerCommand() *cobra.Command {
 	d := client.Decision{Decision: client.Answer}
-	cmd := e.decideCommand("answer ID CONTENT", "Answer a question, or set the result of a tool call that waits for approval", &d)
+	cmd := e.decideCommand("answer ID CONTENT", "Answer a question, or set the result of a tool call that waits for approval", &d, approvalThreads)
 	cmd.Long = `Answer a question of a tool, or set the result of a tool call that waits for approval. The tool is then not called.
 
 The answer to a question is JSON that fits its schema. If the schema is an object with one required member, the value of that
@@ -76,9 +77,13 @@ member is enough. The result of a call is a string. If CONTENT is -, it is read 
 	return cmd
 }
 
-// decideCommand returns a command that sends the decision d about each given approval, in batches
-// of client.MaxDecisions. Callers may wrap its RunE to complete d.
-func (e *environment) decideCommand(use, short string, d *client.Decision) *cobra.Command {
+// threadFinder returns the thread of each interrupt with the given IDs, by ID. It fails with
+// exitNotFound for an interrupt that is not open.
+type threadFinder func(ctx context.Context, c *client.Client, ids []string) (map[string]string, error)
+
+// decideCommand returns a command that sends the decision d about each given interrupt, in batches
+// of client.MaxDecisions. find is used without --thread. Callers may wrap its RunE to complete d.
+func (e *environment) decideCommand(use, short string, d *client.Decision, find threadFinder) *cobra.Command {
 	var thread string
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: e.completeApprovals}
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
@@ -91,16 +96,18 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 		if err != nil {
 			return err
 		}
-		threads, err := threadsOf(cmd.Context(), c, thread, ids)
-		if err != nil {
-			return err
+		threads := map[string]string{}
+		if thread == "" {
+			if threads, err = find(cmd.Context(), c, ids); err != nil {
+				return err
+			}
 		}
 		var results []client.DecisionResult
 		for batch := range slices.Chunk(ids, client.MaxDecisions) {
 			var decisions []client.Decision
 			for _, id := range batch {
 				decision := *d
-				decision.ID, decision.ThreadID = id, threads[id]
+				decision.ID, decision.ThreadID = id, cmp.Or(thread, threads[id])
 				decisions = append(decisions, decision)
 			}
 			batchResults, err := c.Decide(cmd.Context(), decisions...)
@@ -116,20 +123,13 @@ func (e *environment) decideCommand(use, short string, d *client.Decision) *cobr
 	return cmd
 }
 
-// threadsOf returns the thread of each approval, by ID. If thread is empty it searches the inbox,
-// and fails with exitNotFound for an approval that is not open.
-func threadsOf(ctx context.Context, c *client.Client, thread string, ids []string) (map[string]string, error) {
-	threads := map[string]string{}
-	if thread != "" {
-		for _, id := range ids {
-			threads[id] = thread
-		}
-		return threads, nil
-	}
+// approvalThreads finds the threads of approvals in the inbox.
+func approvalThreads(ctx context.Context, c *client.Client, ids []string) (map[string]string, error) {
 	found, err := openApprovals(ctx, c, client.ApprovalFilter{}, ids)
 	if err != nil {
 		return nil, err
 	}
+	threads := map[string]string{}
 	for _, id := range ids {
 		a, isOpen := found[id]
 		if !isOpen {

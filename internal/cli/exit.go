@@ -12,7 +12,7 @@ import (
 const (
 	exitFailed      = 1   // the run ended with an error, or another failure
 	exitUsage       = 2   // the command line or the request is invalid
-	exitWaits       = 3   // the run waits for an approver or for its client
+	exitWaits       = 3   // the run waits for an approver, its client, a time or an event
 	exitCancelled   = 4   // the run was cancelled
 	exitUnreachable = 5   // the server cannot be reached, or it is unknown whether the request took effect
 	exitNotFound    = 6   // no such agent, thread, run or approval

@@ -37,7 +37,8 @@ The answer goes to standard output, everything else to standard error. If TEXT i
 With --output json, standard output has nothing but the result of the run, for an agent with an output.
 Without TEXT the agent continues the conversation of --thread, for instance of a fork.
 After Ctrl-C the run continues, and the command prints how to show it again. If the run waits for a decision, the command
-prompts for it on a terminal; without a terminal it ends with exit code 3.`,
+prompts for it on a terminal; without a terminal it ends with exit code 3. If the run waits for a time or an event, the command
+waits as well on a terminal; without a terminal it ends with exit code 3, too.`,
 		Example: `  perdure run demo "What is 12*7?"
   git diff | perdure run reviewer - > review.md
   perdure run extractor - --output json < mail.txt | jq .total`,
@@ -65,7 +66,7 @@ prompts for it on a terminal; without a terminal it ends with exit code 3.`,
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
 	f.StringVar(&o.output, "output", outputText, "what standard output has: text, the answer, or json, the result")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer")
-	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, wait until another client makes it")
+	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, a time or an event, wait until it continues")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "cancel the run on Ctrl-C")
 	completeFlag(cmd, "thread", e.completeThreads)
 	completeWords(cmd, "on-busy", "reject", "enqueue", "interrupt")

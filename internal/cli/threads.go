@@ -48,7 +48,7 @@ func (e *environment) listThreads() *cobra.Command {
 	flags.StringVar(&f.Status, "status", "", "only threads with this status: running, paused, waiting, failed or idle")
 	flags.StringVar(&f.Text, "search", "", "only those with this text in the title or the metadata, in whatever case")
 	flags.StringVar(&f.Owner, "owner", "", "only those of this subject")
-	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit or client_tool")
+	flags.StringVar(&f.WaitingFor, "waiting-for", "", "only those that wait for this: approval, question, limit, client_tool, timer or event")
 	flags.BoolVar(&f.Retrying, "retrying", false, "only those whose active run is retrying")
 	flags.BoolVar(&f.Stuck, "stuck", false, "only those whose active run makes no progress, with the reason")
 	flags.StringVar(&f.MinCost, "min-cost", "", "only those whose ended runs cost at least this, such as 0.5")
@@ -60,7 +60,7 @@ func (e *environment) listThreads() *cobra.Command {
 	paging(cmd, &f.Paging)
 	completeFlag(cmd, "agent", e.completeAgents)
 	completeWords(cmd, "status", "running", "paused", "waiting", "failed", "idle")
-	completeWords(cmd, "waiting-for", "approval", "question", "limit", "client_tool")
+	completeWords(cmd, "waiting-for", "approval", "question", "limit", "client_tool", "timer", "event")
 	return cmd
 }
 
@@ -109,7 +109,11 @@ func (e *environment) showThread() *cobra.Command {
 		}
 		if w := t.Value.Waiting; w != nil {
 			for _, i := range w.Interrupts {
-				rows = append(rows, []string{"waits for", i.ID + "  " + i.Message})
+				if w := client.WaitOf(i); w != nil {
+					rows = append(rows, []string{"waiting", i.ID + "  " + describeWait(w)})
+				} else {
+					rows = append(rows, []string{"waits for", i.ID + "  " + i.Message})
+				}
 			}
 			for _, id := range w.ToolCallIDs {
 				rows = append(rows, []string{"waits for", "the result of " + id})

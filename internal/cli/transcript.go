@@ -318,6 +318,10 @@ func (t *transcript) showCustom(e *agui.Custom) {
 
 // showInterrupt shows an open interrupt.
 func (t *transcript) showInterrupt(i agui.Interrupt) {
+	if w := client.WaitOf(i); w != nil {
+		t.notes.writeLine("", strong, "… %s %s", i.ID, oneLine(describeWait(w), maxQuotedChars))
+		return
+	}
 	what := oneLine(i.Message, maxQuotedChars)
 	if c := t.calls[i.ToolCallID]; c != nil {
 		what += " " + c.name + " " + oneLine(c.args.String(), maxQuotedChars)

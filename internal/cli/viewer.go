@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -143,23 +144,28 @@ func (v *viewer) endLine() {
 // hasInterrupts reports whether the last run has ended with interrupts.
 func (v *viewer) hasInterrupts() bool { return len(interrupts(v.last)) > 0 }
 
-// decideAll asks the user at the terminal to decide the interrupts of the last run. With wait it
-// does not ask: the decisions are made elsewhere. continues reports whether another run of the
-// thread is to be expected: all interrupts are decided, or wait is set.
+// decideAll asks the user at the terminal to decide the interrupts of the last run, except those that
+// wait for a time or an event. With wait it does not ask: the decisions are made elsewhere. continues
+// reports whether another run of the thread is to be expected: all others are decided, or wait is set.
 func (v *viewer) decideAll(ctx context.Context, cmd *cobra.Command, wait bool) (continues bool, err error) {
 	interactive := v.json == nil && isTerminal(cmd.InOrStdin()) && isTerminal(cmd.ErrOrStderr())
 	if wait {
 		return true, nil
 	}
+	open := slices.DeleteFunc(slices.Clone(interrupts(v.last)), func(i agui.Interrupt) bool { return client.WaitOf(i) != nil })
 	if !interactive {
-		v.notes.writeLine("", dim, "Decide with perdure approve, reject or answer, and the ID.")
+		if len(open) > 0 {
+			v.notes.writeLine("", dim, "Decide with perdure approve, reject or answer, and the ID.")
+		} else {
+			v.notes.writeLine("", dim, "The run continues by itself. Follow it with: perdure tail %s", v.thread)
+		}
 		return false, nil
 	}
 	if v.questions == nil {
 		v.questions = newQuestions(cmd.InOrStdin(), cmd.ErrOrStderr())
 	}
 	allDecided := true
-	for _, i := range interrupts(v.last) {
+	for _, i := range open {
 		decided, err := v.askUser(ctx, i)
 		if err != nil {
 			return false, err

@@ -53,7 +53,7 @@ var hints = map[string]string{
 	"remote_unreachable":       "Start the agent's server, or correct remote.url in the definition.",
 	"request_too_large":        "Send less: fewer or smaller files, or a smaller context.maxTokens in the definition.",
 	"response_too_large":       "Ask the model for less, or limit its output in the model options of the definition.",
-	"timeout":                  "Check whether the provider or the server of the tool is overloaded, or raise the timeout of the step.",
+	"timeout":                  "Check whether the provider or the server of the tool is overloaded, or the sender of the awaited event; or raise the timeout of the step.",
 	"tool_failed":              "Look at the arguments and the result of the call, and at the tool's server.",
 	"tool_unavailable":         "Start a worker that has the tool, or check the tool's server.",
 	"truncated":                "The connection to the provider broke. If it breaks again, check the network and the proxies in between.",

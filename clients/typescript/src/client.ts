@@ -64,11 +64,27 @@ export interface EventOptions extends CommandOptions {
 /** One decision of a batch. */
 export type BatchDecision = operations["decideBatch"]["requestBody"]["content"]["application/json"]["decisions"][number];
 
+/** An event of another system, with the attributes of CloudEvents 1.0. */
+export interface CloudEvent {
+  /** With the source, it identifies the event: a further one is a duplicate. Default: a new one. */
+  id?: string;
+  /** Where the event happened, a URI reference such as `/shop`. */
+  source: string;
+  /** What happened, such as `payment.received`. Runs wait for this name. */
+  type: string;
+  /** What it happened to. */
+  subject?: string;
+  /** When it happened, in the form of RFC 3339. */
+  time?: string;
+  /** Any JSON. Runs wait for values in it. */
+  data?: unknown;
+}
+
 /** The input of a run. Members that are absent are empty. */
 export type RunInput = Partial<RunAgentInput> & { threadId: string };
 
 /**
- * A client for all threads, approvals, agents and schedules of a server. Every request is repeated until the server
+ * A client for all threads, approvals, waits, agents and schedules of a server. Every request is repeated until the server
  * answers. A request rejects with a ProblemError if the server refuses it, with an AnsweredError if another answer or
  * decision is recorded, with a ConnectionLostError if all attempts fail, and with the reason of an aborted signal. Lists
  * are pages when they are awaited, and all items when they are iterated.
@@ -317,6 +333,29 @@ export class PerdureClient {
     options: CommandOptions = {},
   ): Promise<{ url: string; expiresAt: string }> {
     return this.request({ url: approvalURL(this.baseUrl, threadId, approvalId) + "/links", body: link }, options);
+  }
+
+  // Waits and events
+
+  /** Lists the runs that wait for a time or an event, those whose wait ends first at the beginning. */
+  waits(filter: Filter<"listWaits"> = {}, options: CommandOptions = {}): Listing<schemas.Wait> {
+    return this.list("/v1/waits", filter, options);
+  }
+
+  /** Continues a run before its wait ends. If it waits for an event, it receives one with these data. */
+  continueWait(threadId: string, waitId: string, data: unknown = null, options: CommandOptions = {}): Promise<Accepted> {
+    return this.decide(threadId, waitId, { decision: "answer", content: { data } }, options);
+  }
+
+  /** Ends a wait without what it waits for. A step of a pipeline fails; a model receives the reason. */
+  cancelWait(threadId: string, waitId: string, reason?: string, options: CommandOptions = {}): Promise<Accepted> {
+    return this.decide(threadId, waitId, { decision: "reject", ...(reason !== undefined && { reason }) }, options);
+  }
+
+  /** Sends an event to the runs that wait for it, now or in the next 72 hours. Needs the role `events`. */
+  sendEvent(event: CloudEvent, options: CommandOptions = {}): Promise<schemas.EventReceipt> {
+    const body = { specversion: "1.0", id: newID(), ...event };
+    return this.request({ url: `${this.baseUrl}/v1/events`, body, contentType: "application/cloudevents+json" }, options);
   }
 
   // Agents

@@ -71,6 +71,8 @@ export interface Command {
   headers: Record<string, string>;
   /** A string is sent as it is, as YAML. */
   body?: object | string | undefined;
+  /** The type of an object in the body. Default: application/json. */
+  contentType?: string;
   /** The type of the response: JSON by default, or a text. */
   accept?: "application/json" | "text/plain" | "application/yaml";
   /** The frame of the same request, if the WebSocket has it. */
@@ -88,9 +90,9 @@ export interface Command {
 export async function request<Answer>(transport: Transport, command: Command): Promise<Answer> {
   const { signal = new AbortController().signal, url, body, frame } = command;
   const { method = body ? "POST" : "GET" } = command;
-  const { accept = "application/json" } = command;
+  const { accept = "application/json", contentType = "application/json" } = command;
   const headers: Record<string, string> = { ...command.headers, Accept: accept };
-  if (body) headers["Content-Type"] = typeof body === "string" ? "application/yaml" : "application/json";
+  if (body) headers["Content-Type"] = typeof body === "string" ? "application/yaml" : contentType;
   const call = { url, init: { method, headers, ...(body && { body: typeof body === "string" ? body : JSON.stringify(body) }) }, frame };
   const backoff = new Backoff(transport.retry, transport);
   const open = () => transport.open(call, signal);

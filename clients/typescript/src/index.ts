@@ -17,6 +17,7 @@ export type {
   ApprovalFilter,
   ApprovalPage,
   BatchDecision,
+  CloudEvent,
   EventOptions,
   PerdureClientConfig,
   RunInput,
@@ -28,6 +29,8 @@ export type { Accepted, CommandOptions, ContentPart, Decision, Remember, ToolRes
 export type { Decided, PerdureAgentConfig, PerdureConfig, Retraction } from "./config.js";
 export { AnsweredError, ConnectionLostError, ProblemError } from "./problem.js";
 export type { Problem } from "./problem.js";
+export { awaitedBy } from "./interrupts.js";
+export type { AwaitedEnd } from "./interrupts.js";
 export { Listing } from "./listing.js";
 export type { Page } from "./listing.js";
 export { RunError, WaitingError } from "./result.js";
@@ -36,6 +39,7 @@ export type {
   Agent,
   Approval,
   BatchResult,
+  EventReceipt,
   Tally,
   RecordedDecision,
   Revision,
@@ -55,6 +59,7 @@ export type {
   UsageReport,
   Validation,
   Vote,
+  Wait,
 } from "./schemas.js";
 export type { WebSocketFactory } from "./socket_pool.js";
 export type { TokenSource } from "./transport.js";

@@ -18,6 +18,22 @@ interface Message {
   toolCallId?: string;
 }
 
+/** What an interrupt waits for, if no person needs to decide it. */
+export interface AwaitedEnd {
+  /** Whether it ends with a time or an event. The time, or the end of the time for the event, is `expiresAt` of the interrupt. */
+  kind: "timer" | "event";
+  /** The type of the event. */
+  event?: string;
+  /** Values that the data of the event must have, by their path. */
+  match?: Record<string, unknown>;
+}
+
+/** Returns what an interrupt waits for, or undefined if a person decides it. */
+export function awaitedBy(interrupt: { metadata?: unknown }): AwaitedEnd | undefined {
+  const { "perdure.wait": wait } = (interrupt.metadata ?? {}) as { "perdure.wait"?: AwaitedEnd };
+  return wait;
+}
+
 /** The open interrupts and client tool calls of a thread, by the events of its stream. */
 export class OpenInterrupts {
   /** The open interrupts by ID. */

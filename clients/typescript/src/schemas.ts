@@ -33,6 +33,10 @@ export type Tally = Schemas["Tally"];
 export type RecordedDecision = Schemas["Recorded"];
 /** The result of one decision of a batch. */
 export type BatchResult = Schemas["BatchResult"];
+/** An open wait of a run for a time or an event. */
+export type Wait = Schemas["Wait"];
+/** The acknowledgement of an event. With `duplicate`, the server had received it before. */
+export type EventReceipt = Schemas["EventReceipt"];
 /** An agent and its current revision. */
 export type Agent = Schemas["Agent"];
 /** The result of a check of a definition. */

@@ -1,6 +1,7 @@
 import {
   AnsweredError,
   type Approval,
+  awaitedBy,
   ConnectionLostError,
   type Decision,
   PerdureAgent,
@@ -58,6 +59,41 @@ test("a client sends its commands to the routes of the thread that the caller na
     ["POST", `${thread}/resume`, {}],
   ]);
   for (const { headers } of requests) assert.equal(headers.authorization, "Bearer x");
+});
+
+test("waits are listed, continued and cancelled, and events are sent", async () => {
+  const requests: ReceivedRequest[] = [];
+  const receipt = { id: "pay-77", source: "/shop", duplicate: false };
+  const client = new PerdureClient({ baseUrl: "http://server/", retry: immediateRetry, fetch: fetchOf((_, n) => json(n === 0 ? { items: [] } : receipt), requests) });
+  assert.deepEqual(await client.waits({ kind: "event", event: "payment.received" }), { items: [] });
+  await client.continueWait(threadId, "w/1", { amount: 70 });
+  await client.continueWait(threadId, "w/1");
+  await client.cancelWait(threadId, "w/1", "sold out");
+  assert.deepEqual(await client.sendEvent({ id: "pay-77", source: "/shop", type: "payment.received", data: { amount: 70 } }), receipt);
+  await client.sendEvent({ source: "/shop", type: "payment.received" });
+  assert.deepEqual(requests.map(({ method, path, query }) => [method, path, query]), [
+    ["GET", "/v1/waits", "?kind=event&event=payment.received"],
+    ["POST", `${thread}/approvals/w%2F1`, ""],
+    ["POST", `${thread}/approvals/w%2F1`, ""],
+    ["POST", `${thread}/approvals/w%2F1`, ""],
+    ["POST", "/v1/events", ""],
+    ["POST", "/v1/events", ""],
+  ]);
+  const bodies = requests.slice(1).map(({ body }) => JSON.parse(body));
+  assert.deepEqual(bodies.slice(0, 4), [
+    { decision: "answer", content: { data: { amount: 70 } } },
+    { decision: "answer", content: { data: null } },
+    { decision: "reject", reason: "sold out" },
+    { specversion: "1.0", id: "pay-77", source: "/shop", type: "payment.received", data: { amount: 70 } },
+  ]);
+  assert.ok(bodies[4].id.length > 0, "an event without an ID gets one");
+  assert.equal(requests[4]!.headers["content-type"], "application/cloudevents+json");
+});
+
+test("what a wait waits for is in the metadata of its interrupt", () => {
+  const wait = { kind: "event", event: "payment.received", match: { orderId: "A-1" } };
+  assert.deepEqual(awaitedBy({ metadata: { "perdure.wait": wait } }), wait);
+  assert.equal(awaitedBy({}), undefined);
 });
 
 test("approvals are listed page by page", async () => {
