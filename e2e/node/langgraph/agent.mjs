@@ -37,15 +37,15 @@ await once(langGraph, "message");
 const deploymentUrl = `http://127.0.0.1:${port}`;
 
 /** Takes back what an earlier attempt at a run has left in its thread: LangGraph would continue after it. */
-async function takeBack({ client }, { threadId, runId }) {
-  const left = await client.threads.getHistory(threadId, { limit: 1000, metadata: { aguiRunId: runId } }).catch(() => []); // no thread yet
+async function takeBack({ threads, runs }, { threadId, runId }) {
+  const left = await threads.getHistory(threadId, { limit: 1000, metadata: { aguiRunId: runId } }).catch(() => []); // no thread yet
   if (left.length === 0) return;
-  for (const { run_id, status } of await client.runs.list(threadId)) {
-    if (status === "running" || status === "pending") await client.runs.cancel(threadId, run_id, true);
+  for (const { run_id, status } of await runs.list(threadId)) {
+    if (status === "running" || status === "pending") await runs.cancel(threadId, run_id, true);
   }
-  const before = left.at(-1).parent_checkpoint;
-  if (before) await client.threads.updateState(threadId, { values: null, checkpoint: before, asNode: "__copy__" });
-  else await client.threads.delete(threadId);
+  const checkpoint = left.at(-1).parent_checkpoint;
+  if (checkpoint) await threads.updateState(threadId, { values: null, checkpoint, asNode: "__copy__" });
+  else await threads.delete(threadId);
 }
 
 /** Streams a run, as an application does that uses the agent class. */
@@ -61,7 +61,7 @@ async function run(req, res) {
   });
   res.writeHead(200, { "Content-Type": encoder.getContentType() });
   res.on("close", () => res.writableFinished || agent.abortRun());
-  if (searchParams.has("exact")) await takeBack(agent, input);
+  if (searchParams.has("exact")) await takeBack(agent.client, input);
   agent.run(input).subscribe({
     next: (event) => res.write(encoder.encode(event)),
     error: ({ message }) => res.end(encoder.encode({ type: "RUN_ERROR", message })),
