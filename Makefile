@@ -148,7 +148,7 @@ debian: # install Debian's Chromium and nginx for tests of pages, if this is roo
 .PHONY: e2e
 e2e: cold debian openssl $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
 	go build -ldflags="-s -w" -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
-	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/console %/pipelines %/runs %/chaos %/clients %/docs %/approvals)
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/console %/remote %/pipelines %/runs %/chaos %/clients %/docs %/approvals)
 
 .PHONY: screenshots
 screenshots: cold debian $(NODE_READY) $(CLIENT_READY) ## Make the pictures in docs/guides/images again, in Chromium
