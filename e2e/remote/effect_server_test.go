@@ -2,6 +2,7 @@ package remote
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -77,19 +78,21 @@ func (s *effectServer) check(orders []string, tools ...string) (repeated int, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := map[string]effect{}
+	var errs []error
 	for _, order := range orders {
 		for _, tool := range tools {
 			e := effect{tool, order}
 			keys := s.effects[e]
 			if len(keys) != 1 {
-				return 0, fmt.Errorf("effects of %s on %s = %q, want one", tool, order, keys)
+				errs = append(errs, fmt.Errorf("effects of %s on %s = %q, want one", tool, order, keys))
+				continue
 			}
 			if other, isKnown := known[keys[0]]; isKnown {
-				return 0, fmt.Errorf("%v and %v have the key %q, want one for each", e, other, keys[0])
+				errs = append(errs, fmt.Errorf("%v and %v have the key %q, want one for each", e, other, keys[0]))
 			}
 			known[keys[0]] = e
 			repeated += s.requests[e] - 1
 		}
 	}
-	return repeated, nil
+	return repeated, errors.Join(errs...)
 }
