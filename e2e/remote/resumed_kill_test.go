@@ -18,7 +18,7 @@ func TestKilledAfterAnswer(t *testing.T) {
 	g := startLangGraph(t)
 	p := kit.SetupWith(t, s.definition("restart")+fmt.Sprintf("---\nname: graph\nremote: {url: 'http://%s/chat?exact', retry: restart}\n", g.Address))
 	yes, no := true, false
-	room, slow := kit.UserMessage(kit.Marked(book)), kit.LongText(2000)
+	room, slow := kit.UserMessage(kit.Marked("A suite, please")), kit.LongText(2000)
 	kit.SharedModel.Answer(t,
 		kit.Fixture{Match: kit.Match{UserMessage: room.Content, HasToolResult: &no}, Response: kit.Response{Content: oneMoment, ToolCalls: []kit.ModelCall{{Name: "booking", Arguments: `{"room":"12"}`}}}},
 		kit.Fixture{Match: kit.Match{UserMessage: room.Content, HasToolResult: &yes}, Response: kit.Response{Content: slow}, Latency: 20, ChunkSize: 20})
