@@ -148,7 +148,7 @@ debian: # install Debian's Chromium and nginx for tests of pages, if this is roo
 .PHONY: e2e
 e2e: cold debian openssl $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients
 	go build -ldflags="-s -w" -o bin/e2e/ ./cmd/perdure ./cmd/api ./cmd/worker ./e2e/servers ./e2e/servers/nats ./e2e/servers/temporal
-	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/console %/pipelines %/runs %/chaos %/clients %/docs %/approvals)
+	E2E_PROGRAMS=$(CURDIR)/bin/e2e $(TEST) -timeout 50m $(call FIRST,$(filter-out $(HEAVY),$(E2E)),%/cluster %/console %/remote %/pipelines %/runs %/chaos %/clients %/docs %/approvals)
 
 .PHONY: screenshots
 screenshots: cold debian $(NODE_READY) $(CLIENT_READY) ## Make the pictures in docs/guides/images again, in Chromium
@@ -169,7 +169,7 @@ CHAOS_SEED ?=
 
 .PHONY: chaos
 chaos: cold $(NODE_READY) ## Inject every fault into every phase of a run, then random faults for CHAOS_TIME; ARGS=-update writes the matrix of reliability.md
-	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestPipelineKilledAtEachEvent|TestCancelAtAnyMoment|TestUsageEqualsBilledUsage|TestMetricsEqualBilledUsage|TestReliabilityPage)$$' ./e2e/chaos ./e2e/approvals ./e2e/pipelines ./e2e/models -chaos $(ARGS)
+	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestPipelineKilledAtEachEvent|TestCancelAtAnyMoment|TestUsageEqualsBilledUsage|TestMetricsEqualBilledUsage|TestReliabilityPage|TestFrameworksSurviveKills)$$' ./e2e/chaos ./e2e/approvals ./e2e/pipelines ./e2e/models ./e2e/remote -chaos $(ARGS)
 
 # Number of NATS nodes that "make cluster" kills.
 KILLS ?= 20

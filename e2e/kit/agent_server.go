@@ -12,18 +12,19 @@ type AgentServer struct {
 	Address string // host:port
 	folder  string
 	script  string
+	args    []string
 	process *nodeServer
 }
 
 // StartAgentServer starts a script of node/ with the packages of a folder there: its arguments are
-// host:port and the URL of SharedModel, and it prints {"url": …} when it listens. The server is killed
-// when the test ends.
-func StartAgentServer(t *testing.T, script, folder string) *AgentServer {
+// host:port, the URL of SharedModel and args, and it prints {"url": …} when it listens. The server is
+// killed when the test ends.
+func StartAgentServer(t *testing.T, script, folder string, args ...string) *AgentServer {
 	t.Helper()
 	if err := Install(filepath.Join("node", folder)); err != nil {
 		t.Fatal(err)
 	}
-	s := &AgentServer{Address: FreeAddress(t), folder: folder, script: script}
+	s := &AgentServer{Address: FreeAddress(t), folder: folder, script: script, args: args}
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -33,7 +34,8 @@ func StartAgentServer(t *testing.T, script, folder string) *AgentServer {
 func (s *AgentServer) Start(t *testing.T) {
 	t.Helper()
 	var err error
-	if s.process, err = launchNodeIn(filepath.Join("node", s.folder), filepath.Join("..", s.script), s.Address, SharedModel.URL); err != nil {
+	args := append([]string{s.Address, SharedModel.URL}, s.args...)
+	if s.process, err = launchNodeIn(filepath.Join("node", s.folder), filepath.Join("..", s.script), args...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,13 +19,13 @@ import (
 // node/langgraph/graph.mjs. Its threads are in memory: Kill loses them.
 type langGraph struct{ *kit.AgentServer }
 
-// startLangGraph starts a LangGraph server for one test.
-func startLangGraph(t *testing.T) langGraph {
+// startLangGraph starts a LangGraph server for one test. Its arguments may have the URL of an effectServer.
+func startLangGraph(t *testing.T, args ...string) langGraph {
 	t.Helper()
 	if err := kit.Install(filepath.Join("node", "langgraph")); err != nil {
 		t.Fatal(err)
 	}
-	return langGraph{kit.StartAgentServer(t, filepath.Join("langgraph", "agent.mjs"), "langgraph")}
+	return langGraph{kit.StartAgentServer(t, filepath.Join("langgraph", "agent.mjs"), "langgraph", args...)}
 }
 
 // The agents of setup. Both are the graph chat.
@@ -74,10 +74,15 @@ func (s langGraph) get(t *testing.T, agent, thread, what string, into any) {
 	}
 }
 
+// messageReader is an address of Perdure's API.
+type messageReader interface {
+	MessagesOf(t *testing.T, thread string) []kit.Message
+}
+
 // wantCheckpoint checks that LangGraph's checkpoint of a thread has the same messages as perdure's log, with
 // the IDs that LangGraph has given to its own, and none twice. Results are compared by their calls: LangGraph
 // streams them with random IDs, which the log keeps.
-func (s langGraph) wantCheckpoint(t *testing.T, p *kit.Perdure, agent, thread string) {
+func (s langGraph) wantCheckpoint(t *testing.T, p messageReader, agent, thread string) {
 	t.Helper()
 	var state struct {
 		Values struct{ Messages []graphMessage }

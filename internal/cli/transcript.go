@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -373,7 +374,8 @@ func failureText(e *agui.RunError) string {
 func (t *transcript) showOutcome(e *agui.RunFinished) {
 	for _, u := range e.Usage {
 		if u.InputTokens != nil && u.OutputTokens != nil {
-			t.notes.writeLine("", dim, "%s: %d tokens in, %d out", oneLine(u.Model, maxQuotedChars), *u.InputTokens, *u.OutputTokens)
+			model := cmp.Or(u.Model, u.Provider, "usage") // remote agents may report neither
+			t.notes.writeLine("", dim, "%s: %d tokens in, %d out", oneLine(model, maxQuotedChars), *u.InputTokens, *u.OutputTokens)
 		}
 	}
 	if e.Outcome == nil {

@@ -4,6 +4,7 @@
 //	echo TEXT                    "You said: TEXT"
 //	count to N                   "1 2 … N "
 //	weather in CITY[ and CITY]   a text, and a call of the tool weather for each city
+//	reserve TEXT                 a text, and a call of the tool reserve, which has an effect
 //	note TEXT                    a call of the tool note, which adds the text to the state
 //	recall                       the notes in the state
 //	use TOOL[ and TOOL]          a call of each tool, which may be the client's
@@ -38,7 +39,7 @@ function answer(messages, notes) {
   const results = messages.slice(last + 1).filter((m) => m.getType() === "tool");
   if (results.length > 0) return words("So: " + results.map((m) => m.text).join(", "));
   const id = (n) => `call_${messages.filter((m) => m.getType() === "ai").length}_${n}`;
-  const [, verb, text] = /(echo|count to|weather in|note|recall|use|list)\b ?(.*)$/s.exec(messages[last].text);
+  const [, verb, text] = /(echo|count to|weather in|reserve|note|recall|use|list)\b ?(.*)$/s.exec(messages[last].text);
   switch (verb) {
     case "echo":
       return words(`You said: ${text}`);
@@ -46,6 +47,8 @@ function answer(messages, notes) {
       return Array.from({ length: Number(text) }, (_, i) => `${i + 1} `);
     case "weather in":
       return [...words("Let me look. "), ...text.split(" and ").flatMap((city, n) => call(n, "weather", { city }, id(n)))];
+    case "reserve":
+      return [...words("Let me reserve it. "), ...call(0, "reserve", { order: text }, id(0))];
     case "note":
       return call(0, "note", { text }, id(0));
     case "recall":
@@ -102,7 +105,16 @@ const book = tool(({ number }) => `booked ${number}: ${JSON.stringify(interrupt(
   schema: { type: "object", properties: { number: { type: "number" } } },
 });
 
-const served = [weather, note, book];
+const reserve = tool(
+  async ({ order }, { configurable }) => {
+    const headers = { "Content-Type": "application/json", "Idempotency-Key": `${configurable.aguiRunId}/reserve` };
+    const reserved = await fetch(`${process.env.EFFECTS}/reserve`, { method: "POST", headers, body: JSON.stringify({ order }) });
+    return reserved.text();
+  },
+  { name: "reserve", description: "Reserves the goods of an order", schema: schema("order") },
+);
+
+const served = [weather, note, book, reserve];
 
 /** A chat with tools. Calls of other tools are the client's, and end the run. */
 export const chat = new StateGraph(State)
