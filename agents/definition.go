@@ -16,8 +16,11 @@ type Definition struct {
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 
 	// Model is provider/model, such as openai/gpt-5-mini. In an agent with Steps it is the default
-	// of its inline agents.
+	// of its inline agents. In files, model may also be a list of models: see Fallback.
 	Model string `json:"model,omitempty" yaml:"model,omitempty"`
+
+	// Fallback has the models that follow if a call of Model fails.
+	Fallback Fallback `json:"fallback,omitzero" yaml:"fallback,omitempty"`
 
 	// Reasoning is how much the model reasons.
 	Reasoning Reasoning `json:"reasoning,omitzero" yaml:"reasoning,omitempty"`
