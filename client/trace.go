@@ -79,6 +79,7 @@ type SpanAttempt struct {
 	EndedAt   time.Time        `json:"endedAt"` // zero = it is running
 	Status    string           `json:"status"`
 	Error     *SpanError       `json:"error"`
+	Model     string           `json:"model"` // provider/model that it has called; "" = none
 	Usage     *agui.TokenUsage `json:"usage"`
 	// Withdrawn is what the attempt had streamed before clients dropped it; nil = nothing.
 	Withdrawn *struct {

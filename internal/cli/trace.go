@@ -128,6 +128,9 @@ func notesOf(s *client.Span) []string {
 	var notes []string
 	for _, a := range s.Attempts {
 		text := fmt.Sprintf("attempt %d %s", a.Number, a.Status)
+		if a.Model != "" && a.Model != s.Model {
+			text = fmt.Sprintf("attempt %d, %s, %s", a.Number, oneLine(a.Model, maxQuotedChars), a.Status)
+		}
 		if !a.EndedAt.IsZero() {
 			text += " after " + spanDuration(a.EndedAt.Sub(a.StartedAt))
 		}

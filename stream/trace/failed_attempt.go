@@ -166,6 +166,7 @@ func (f *Fold) addNote(u *unit, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &note); err != nil {
 		return err
 	}
+	u.attempt.Model = note.Model
 	if u.attempt.Usage = nil; !note.Free {
 		usage := tokenUsage(note.Usage)
 		u.attempt.Usage = &usage
@@ -182,6 +183,9 @@ func (f *Fold) addNote(u *unit, raw json.RawMessage) error {
 func (f *Fold) failAttempt(rec *stream.Record, u *unit, failed *stream.Failure) {
 	a, at := u.attempt, milliseconds(rec.Time)
 	a.EndedAt, a.Status, a.Error = &at, StatusFailed, newError(failed.Code, strings.TrimSuffix(failed.Message+": "+failed.Detail, ": "), failed.Hint)
+	if failed.Model != "" {
+		a.Model = failed.Model
+	}
 	if u.node == nil { // only a step that fails is worth a span
 		u.node = f.begin(rec, a.StartedAt, f.agentOn(rec.Lane).container(), KindStep, "advance")
 		u.node.attempts = append(u.node.attempts, a)

@@ -122,6 +122,8 @@ type Attempt struct {
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Status    Status     `json:"status"`
 	Error     *Error     `json:"error,omitempty"`
+	// Model is the model that the attempt has called, as provider/model; "" = it has called none.
+	Model string `json:"model,omitempty"`
 	// Usage is that of the attempt's model call. Input is an estimate until the provider reports
 	// it, Output may be a lower bound.
 	Usage *agui.TokenUsage `json:"usage,omitempty"`

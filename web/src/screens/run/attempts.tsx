@@ -17,6 +17,7 @@ export function Attempts({ attempts, told }: { attempts: readonly Attempt[]; tol
             <p className={styles.head}>
               <strong>Attempt {attempt.number}</strong>
               <Status value={attempt.status} />
+              {attempts.some(({ model }) => model !== attempt.model) && attempt.model !== undefined && <span>{safeText(attempt.model)}</span>}
               <span className="muted">{(attempt.endedAt !== undefined || attempt.status === "running") && <Duration from={attempt.startedAt} to={attempt.endedAt} />}</span>
             </p>
             {attempt.error && (isSame(attempt.error, attempts[i - 1]?.error ?? told) ? <p className="muted">The same error: <code>{safeText(attempt.error.code)}</code></p> : <Failure error={attempt.error} />)}
