@@ -87,3 +87,22 @@ func (d *Definition) ModelProvider() (provider, model string) {
 	provider, model, _ = strings.Cut(d.Model, "/")
 	return provider, model
 }
+
+// Models returns all models of the agent, in the order in which a call attempts them; nil = it has
+// none.
+func (d *Definition) Models() []string {
+	if d.Model == "" {
+		return nil
+	}
+	return append([]string{d.Model}, d.Fallback.Models...)
+}
+
+// WithModel returns a copy of the definition with one of its models as the first one.
+func (d *Definition) WithModel(model string) *Definition {
+	if model == d.Model {
+		return d
+	}
+	copied := *d
+	copied.Model = model
+	return &copied
+}

@@ -55,25 +55,6 @@ func (f Fallback) FallsBackOn(code string) bool {
 	return slices.Contains(defaultFallbackCodes, code)
 }
 
-// Models returns all models of the agent, in the order in which a call attempts them; nil = it has
-// none.
-func (d *Definition) Models() []string {
-	if d.Model == "" {
-		return nil
-	}
-	return append([]string{d.Model}, d.Fallback.Models...)
-}
-
-// WithModel returns a copy of the definition with one of its models as the first one.
-func (d *Definition) WithModel(model string) *Definition {
-	if model == d.Model {
-		return d
-	}
-	copied := *d
-	copied.Model = model
-	return &copied
-}
-
 // modelKey returns the key of the i-th of n models: one model is text.
 func modelKey(key string, i, n int) string {
 	if n == 1 {
@@ -156,39 +137,6 @@ func (f Fallback) codeMistakes() []mistake {
 			return []mistake{{"fallback.on", i, fmt.Sprintf("fallback.on: %q appears twice", code)}}
 		}
 	}
-	return nil
-}
-
-// definitionJSON is the JSON of a Definition, with the keys in the order of the canonical JSON. Its
-// own fields take the place of those of the definition.
-type definitionJSON struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description,omitempty"`
-	Model       modelsJSON    `json:"model,omitempty"`
-	Fallback    *fallbackJSON `json:"fallback,omitempty"`
-
-	plainDefinition
-}
-
-// plainDefinition is a Definition without its methods.
-type plainDefinition Definition
-
-// MarshalJSON returns the members that files have.
-func (d Definition) MarshalJSON() ([]byte, error) {
-	return plainJSON(definitionJSON{
-		Name: d.Name, Description: d.Description, Model: modelsOf(d.Model, d.Fallback), Fallback: d.Fallback.json(), plainDefinition: plainDefinition(d),
-	})
-}
-
-// UnmarshalJSON reads the output of MarshalJSON, and refuses other members.
-func (d *Definition) UnmarshalJSON(data []byte) error {
-	var in definitionJSON
-	if err := decodeStrictly(data, &in); err != nil {
-		return err
-	}
-	*d = Definition(in.plainDefinition)
-	d.Name, d.Description, d.Fallback = in.Name, in.Description, in.Fallback.fallback()
-	in.Model.split(&d.Model, &d.Fallback)
 	return nil
 }
 
