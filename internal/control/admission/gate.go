@@ -1,0 +1,190 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/index/watch"
+	"github.com/perdure/perdure/llm"
+	"github.com/perdure/perdure/stream"
+)
+
+// Gate admits the calls of one worker. Open makes it, and the caller must call Stop. It is safe for
+// concurrent use. A nil Gate admits all calls at once.
+type Gate struct {
+	kv        jetstream.KeyValue
+	worker    string               // a name of this process that no other one has, also not after a restart
+	providers map[string]*provider // those with a limit
+	watch     *watch.Watch
+	pauses    pauses
+
+	lifetime context.Context // ends with Stop
+	stop     context.CancelFunc
+	tasks    sync.WaitGroup // the renewal, and writes after the end of calls
+}
+
+// keptValues is how long the bucket keeps a value after its last change: longer than any pause.
+const keptValues = time.Hour
+
+// Open opens the gate of a worker, and creates the bucket if it is missing. worker is a name that no
+// other process has, also not an earlier one. Open blocks until the present values are read.
+func Open(ctx context.Context, l *stream.Log, worker string, limits Limits) (*Gate, error) {
+	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: "models", Description: "Perdure: active calls of model providers, and their pauses", Storage: jetstream.FileStorage, TTL: keptValues,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &Gate{kv: kv, worker: worker, providers: map[string]*provider{}, pauses: pauses{until: map[string]time.Time{}}}
+	for name, limit := range limits {
+		g.providers[name] = newProvider(g, name, limit)
+	}
+	g.lifetime, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	g.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Receiver{
+		Load: func() watch.Loading { return loading{g} },
+		Take: func(_ context.Context, change jetstream.KeyValueEntry) { g.take(change) },
+	})
+	if err != nil {
+		g.stop()
+		return nil, fmt.Errorf("admission: watch: %w", err)
+	}
+	if len(limits) > 0 {
+		g.tasks.Go(g.renew)
+	}
+	return g, nil
+}
+
+// stopTimeout bounds the last writes of a gate.
+const stopTimeout = time.Second
+
+// Stop gives the calls of this worker back, and waits for the goroutines of the gate.
+func (g *Gate) Stop() {
+	g.stop()
+	g.watch.Stop()
+	g.tasks.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.lifetime), stopTimeout)
+	defer cancel()
+	for _, p := range g.providers {
+		_ = p.close(ctx) // the leases end by themselves
+	}
+}
+
+// loading takes the present values. The values of keys that are gone stay: leases and pauses end by
+// themselves.
+type loading struct{ gate *Gate }
+
+// Take implements [watch.Loading].
+func (l loading) Take(entry jetstream.KeyValueEntry) { l.gate.take(entry) }
+
+// Done implements [watch.Loading].
+func (loading) Done(context.Context, uint64) {}
+
+// take applies one change of the bucket.
+func (g *Gate) take(entry jetstream.KeyValueEntry) {
+	kind, name, _ := strings.Cut(entry.Key(), ".")
+	switch {
+	case entry.Operation() != jetstream.KeyValuePut:
+	case kind == keyPause:
+		g.pauses.take(name, entry.Value())
+	case kind == keyLimit && g.providers[name] != nil:
+		g.providers[name].take(entry.Value(), entry.Revision())
+	}
+}
+
+// The first parts of keys.
+const (
+	keyLimit = "limit"
+	keyPause = "pause"
+)
+
+// renew renews the leases of this worker until Stop.
+func (g *Gate) renew() {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.lifetime.Done():
+			return
+		case <-tick.C:
+			for _, p := range g.providers {
+				ctx, cancel := context.WithTimeout(g.lifetime, renewEvery)
+				_ = p.renew(ctx) // the next renewal is before the end of the lease
+				cancel()
+			}
+		}
+	}
+}
+
+// writeTimeout bounds a write after the end of a call.
+const writeTimeout = 5 * time.Second
+
+// afterwards does a write in the background. Stop waits for it.
+func (g *Gate) afterwards(write func(ctx context.Context) error) {
+	g.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(g.lifetime, writeTimeout)
+		defer cancel()
+		_ = write(ctx) // a renewal repeats it, and leases end by themselves
+	})
+}
+
+// Wait is how long a call may wait.
+type Wait struct {
+	// Longest is the longest time; then the call fails with [llm.CodeProviderBusy].
+	Longest time.Duration
+	// Begun is called when the call has waited for longer than a moment; nil = nothing. It is called
+	// at most once, before Admit returns.
+	Begun func()
+}
+
+// Admit waits until a call of a model may begin. model is provider/model. The error is an *llm.Error
+// with llm.CodeProviderBusy if the call may not begin in time, a stream.ErrUnavailable, or the cause of
+// ctx. Otherwise the caller must call Call.End after the call.
+func (g *Gate) Admit(ctx context.Context, model string, wait Wait) (*Call, error) {
+	if g == nil {
+		return &Call{}, nil
+	}
+	if err := g.pauses.await(ctx, model); err != nil {
+		return nil, err
+	}
+	name, _, _ := strings.Cut(model, "/")
+	call := &Call{gate: g, model: model, provider: g.providers[name]}
+	if call.provider == nil {
+		return call, nil
+	}
+	if err := call.provider.begin(ctx, wait); err != nil {
+		return nil, err
+	}
+	// The pause may have begun while the call waited.
+	if err := g.pauses.await(ctx, model); err != nil {
+		call.End(nil)
+		return nil, err
+	}
+	return call, nil
+}
+
+// Call is a call that was admitted.
+type Call struct {
+	gate     *Gate     // nil = the gate does nothing
+	provider *provider // nil = it has no limit
+	model    string
+}
+
+// End ends the call with its error, which may be nil. It does not block.
+func (c *Call) End(err error) {
+	if c.gate == nil {
+		return
+	}
+	if c.provider != nil {
+		c.gate.afterwards(c.provider.end)
+	}
+	failure, ok := errors.AsType[*llm.Error](err)
+	if ok && failure.RetryAfter > 0 && (failure.Code == llm.CodeRateLimited || failure.Code == llm.CodeUnavailable) {
+		c.gate.pause(c.model, failure.RetryAfter)
+	}
+}
