@@ -81,6 +81,26 @@ func (c *modelChain) add(f stream.Failure) (falls bool) {
 	return false
 }
 
+// How long a call waits for its admission: with another model that may follow, and without.
+const (
+	fallbackPatience = 3 * time.Second
+	patience         = 30 * time.Second
+)
+
+// patience returns how long a call of the next model waits for its admission.
+func (c *modelChain) patience() time.Duration {
+	usable := 0
+	for _, isUnusable := range c.unusable {
+		if !isUnusable {
+			usable++
+		}
+	}
+	if usable > 1 && c.fallback.FallsBackOn(string(llm.CodeProviderBusy)) {
+		return fallbackPatience
+	}
+	return patience
+}
+
 // fallbackPause is the pause before an attempt at the next model.
 const fallbackPause = 10 * time.Millisecond
 

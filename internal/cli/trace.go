@@ -134,6 +134,11 @@ func notesOf(s *client.Span) []string {
 		if !a.EndedAt.IsZero() {
 			text += " after " + spanDuration(a.EndedAt.Sub(a.StartedAt))
 		}
+		if w := a.Wait; w != nil && !w.EndedAt.IsZero() {
+			text += ", of which it waited " + spanDuration(w.EndedAt.Sub(w.StartedAt))
+		} else if w != nil {
+			text += ", waits for a limit of the provider"
+		}
 		if a.Error != nil {
 			text += ": " + errorText(a.Error)
 		}

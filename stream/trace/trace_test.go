@@ -301,6 +301,33 @@ func TestAttemptsHaveTheirModels(t *testing.T) {
 	}
 }
 
+// TestAttemptWaitsForItsLimit: the trace has the wait of a call for the limit of its provider, also if the
+// call is the only attempt and has not failed.
+func TestAttemptWaitsForItsLimit(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		l := setup(t)
+		a := l.begin(stream.LaneMain, "1/model")
+		l.must(a.Note(json.RawMessage(`{"model":"test/m","usage":{},"free":true,"waits":true}`)))
+		l.must(a.Flush(t.Context()))
+		waiting := l.read().Spans[2].Attempts
+		if len(waiting) != 1 || waiting[0].Wait == nil || waiting[0].Wait.EndedAt != nil || waiting[0].Model != "test/m" {
+			t.Fatalf("attempts of a call that waits = %+v, want one that waits", waiting)
+		}
+		if fails {
+			l.must(a.ReportFailure(t.Context(), stream.Failure{Code: "provider_busy", Model: "test/m"}))
+		} else {
+			l.must(a.Note(json.RawMessage(`{"model":"test/m","usage":{"input":3}}`)))
+			l.must(a.Flush(t.Context()))
+		}
+		wait := l.read().Spans[2].Attempts[0].Wait
+		if wait == nil || wait.EndedAt == nil || wait.EndedAt.Before(wait.StartedAt) {
+			t.Errorf("wait after its end, fails %t = %+v, want its times", fails, wait)
+		}
+		a.Close()
+	}
+}
+
 // TestInterruptsAreWaits: an interrupt waits from its announcement to its decision, and the next
 // segment of the run has the call that the decision allows.
 func TestInterruptsAreWaits(t *testing.T) {

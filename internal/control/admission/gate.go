@@ -18,15 +18,12 @@ import (
 // Gate admits the calls of one worker. Open makes it, and the caller must call Stop. It is safe for
 // concurrent use. A nil Gate admits all calls at once.
 type Gate struct {
-	kv        jetstream.KeyValue
-	worker    string               // a name of this process that no other one has, also not after a restart
+	bucket    bucket
 	providers map[string]*provider // those with a limit
+	pauses    *pauses
 	watch     *watch.Watch
-	pauses    pauses
-
-	lifetime context.Context // ends with Stop
-	stop     context.CancelFunc
-	tasks    sync.WaitGroup // the renewal, and writes after the end of calls
+	stop      context.CancelFunc
+	tasks     sync.WaitGroup // the renewal, and writes after the end of calls
 }
 
 // keptValues is how long the bucket keeps a value after its last change: longer than any pause.
@@ -41,11 +38,13 @@ func Open(ctx context.Context, l *stream.Log, worker string, limits Limits) (*Ga
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{kv: kv, worker: worker, providers: map[string]*provider{}, pauses: pauses{until: map[string]time.Time{}}}
+	g := &Gate{providers: map[string]*provider{}}
+	g.bucket = bucket{kv: kv, worker: worker, tasks: &g.tasks}
+	g.bucket.lifetime, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	g.pauses = newPauses(g.bucket)
 	for name, limit := range limits {
-		g.providers[name] = newProvider(g, name, limit)
+		g.providers[name] = newProvider(g.bucket, name, limit)
 	}
-	g.lifetime, g.stop = context.WithCancel(context.WithoutCancel(ctx))
 	g.watch, err = watch.Begin(ctx, watch.Source{Log: l, Bucket: kv, Keys: ">"}, watch.Receiver{
 		Load: func() watch.Loading { return loading{g} },
 		Take: func(_ context.Context, change jetstream.KeyValueEntry) { g.take(change) },
@@ -68,7 +67,7 @@ func (g *Gate) Stop() {
 	g.stop()
 	g.watch.Stop()
 	g.tasks.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.lifetime), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.bucket.lifetime), stopTimeout)
 	defer cancel()
 	for _, p := range g.providers {
 		_ = p.close(ctx) // the leases end by themselves
@@ -97,49 +96,22 @@ func (g *Gate) take(entry jetstream.KeyValueEntry) {
 	}
 }
 
-// The first parts of keys.
-const (
-	keyLimit = "limit"
-	keyPause = "pause"
-)
-
 // renew renews the leases of this worker until Stop.
 func (g *Gate) renew() {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-g.lifetime.Done():
+		case <-g.bucket.lifetime.Done():
 			return
 		case <-tick.C:
 			for _, p := range g.providers {
-				ctx, cancel := context.WithTimeout(g.lifetime, renewEvery)
+				ctx, cancel := context.WithTimeout(g.bucket.lifetime, renewEvery)
 				_ = p.renew(ctx) // the next renewal is before the end of the lease
 				cancel()
 			}
 		}
 	}
-}
-
-// writeTimeout bounds a write after the end of a call.
-const writeTimeout = 5 * time.Second
-
-// afterwards does a write in the background. Stop waits for it.
-func (g *Gate) afterwards(write func(ctx context.Context) error) {
-	g.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(g.lifetime, writeTimeout)
-		defer cancel()
-		_ = write(ctx) // a renewal repeats it, and leases end by themselves
-	})
-}
-
-// Wait is how long a call may wait.
-type Wait struct {
-	// Longest is the longest time; then the call fails with [llm.CodeProviderBusy].
-	Longest time.Duration
-	// Begun is called when the call has waited for longer than a moment; nil = nothing. It is called
-	// at most once, before Admit returns.
-	Begun func()
 }
 
 // Admit waits until a call of a model may begin. model is provider/model. The error is an *llm.Error
@@ -181,10 +153,10 @@ func (c *Call) End(err error) {
 		return
 	}
 	if c.provider != nil {
-		c.gate.afterwards(c.provider.end)
+		c.gate.bucket.afterwards(c.provider.end)
 	}
 	failure, ok := errors.AsType[*llm.Error](err)
 	if ok && failure.RetryAfter > 0 && (failure.Code == llm.CodeRateLimited || failure.Code == llm.CodeUnavailable) {
-		c.gate.pause(c.model, failure.RetryAfter)
+		c.gate.pauses.begin(c.model, failure.RetryAfter)
 	}
 }

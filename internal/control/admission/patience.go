@@ -6,6 +6,15 @@ import (
 	"time"
 )
 
+// Wait is how long a call may wait.
+type Wait struct {
+	// Longest is the longest time; then the call fails with [llm.CodeProviderBusy].
+	Longest time.Duration
+	// Begun is called when the call has waited for longer than a moment; nil = nothing. It is called
+	// at most once, before Admit returns.
+	Begun func()
+}
+
 // errTooLong is the error of a call that has waited for the longest time.
 var errTooLong = errors.New("admission: the call has waited for too long")
 
@@ -29,6 +38,11 @@ func (p *patience) stop() {
 // await waits for one of two events; nil = it never happens. The error is errTooLong, or the cause of
 // ctx.
 func (p *patience) await(ctx context.Context, event <-chan struct{}, other <-chan time.Time) error {
+	select {
+	case <-event: // also without any patience
+		return nil
+	default:
+	}
 	for {
 		select {
 		case <-event:

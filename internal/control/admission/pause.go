@@ -16,9 +16,13 @@ import (
 // pauses are the times until which providers want no calls of models: their Retry-After. It is safe for
 // concurrent use.
 type pauses struct {
-	mu    sync.Mutex
-	until map[string]time.Time // by provider.model, as in keys
+	bucket bucket
+	mu     sync.Mutex
+	until  map[string]time.Time // by provider.model, as in keys; guarded by mu
 }
+
+// newPauses returns no pauses.
+func newPauses(b bucket) *pauses { return &pauses{bucket: b, until: map[string]time.Time{}} }
 
 // maxPause bounds a pause that a provider asks for.
 const maxPause = 10 * time.Minute
@@ -93,14 +97,14 @@ func (p *pauses) await(ctx context.Context, model string) error {
 	}
 }
 
-// pause tells all workers that a provider wants no calls of a model for a while.
-func (g *Gate) pause(model string, d time.Duration) {
+// begin tells all workers that a provider wants no calls of a model for a while.
+func (p *pauses) begin(model string, d time.Duration) {
 	key, until := modelKey(model), time.Now().Add(min(d, maxPause))
-	if !g.pauses.extend(key, until) {
+	if !p.extend(key, until) {
 		return
 	}
-	g.afterwards(func(ctx context.Context) error {
-		_, err := g.kv.Put(ctx, keyPause+"."+key, strconv.AppendInt(nil, until.UnixMilli(), 10))
+	p.bucket.afterwards(func(ctx context.Context) error {
+		_, err := p.bucket.kv.Put(ctx, keyPause+"."+key, strconv.AppendInt(nil, until.UnixMilli(), 10))
 		return err
 	})
 }

@@ -17,10 +17,10 @@ import (
 
 // provider is a provider with a limit, as this worker knows it. It is safe for concurrent use.
 type provider struct {
-	gate  *Gate
-	key   string
-	name  string
-	limit Limit
+	bucket bucket
+	key    string
+	name   string
+	limit  Limit
 
 	// turn has one value while no call of this worker is the next one. The waiting calls of a worker
 	// take it in their order, since a channel serves its receivers in turn.
@@ -39,8 +39,8 @@ type provider struct {
 }
 
 // newProvider returns a provider without calls.
-func newProvider(g *Gate, name string, limit Limit) *provider {
-	p := &provider{gate: g, key: keyLimit + "." + name, name: name, limit: limit, turn: make(chan struct{}, 1), writer: make(chan struct{}, 1), changed: make(chan struct{})}
+func newProvider(b bucket, name string, limit Limit) *provider {
+	p := &provider{bucket: b, key: keyLimit + "." + name, name: name, limit: limit, turn: make(chan struct{}, 1), writer: make(chan struct{}, 1), changed: make(chan struct{})}
 	p.turn <- struct{}{}
 	p.writer <- struct{}{}
 	return p
@@ -118,9 +118,9 @@ func (p *provider) write(ctx context.Context, o occupancy, revision uint64) erro
 		return fmt.Errorf("admission: %w", err)
 	}
 	if revision == 0 {
-		revision, err = p.gate.kv.Create(ctx, p.key, body)
+		revision, err = p.bucket.kv.Create(ctx, p.key, body)
 	} else {
-		revision, err = p.gate.kv.Update(ctx, p.key, body, revision)
+		revision, err = p.bucket.kv.Update(ctx, p.key, body, revision)
 	}
 	if err == nil {
 		p.take(body, revision)
@@ -130,7 +130,7 @@ func (p *provider) write(ctx context.Context, o occupancy, revision uint64) erro
 
 // read reads the value of the key.
 func (p *provider) read(ctx context.Context) error {
-	entry, err := p.gate.kv.Get(ctx, p.key)
+	entry, err := p.bucket.kv.Get(ctx, p.key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -170,7 +170,7 @@ func (p *provider) begin(ctx context.Context, wait Wait) error {
 	isAdmitted := false
 	defer func() {
 		if p.waiting.Add(-1) == 0 && !isAdmitted {
-			p.gate.afterwards(p.leave)
+			p.bucket.afterwards(p.leave)
 		}
 	}()
 	patience := newPatience(wait)
@@ -183,10 +183,10 @@ func (p *provider) begin(ctx context.Context, wait Wait) error {
 		var delay time.Duration
 		_, _, changed := p.last()
 		err := p.change(ctx, func(o *occupancy, now time.Time) bool {
-			if delay = o.delay(p.gate.worker, p.limit, now); delay > 0 {
-				return o.wait(p.gate.worker, p.calls, now)
+			if delay = o.delay(p.bucket.worker, p.limit, now); delay > 0 {
+				return o.wait(p.bucket.worker, p.calls, now)
 			}
-			o.begin(p.gate.worker, p.calls+1, p.limit, now)
+			o.begin(p.bucket.worker, p.calls+1, p.limit, now)
 			return true
 		}, func() {
 			if delay <= 0 {
@@ -228,7 +228,7 @@ func (p *provider) end(ctx context.Context) error {
 			isCounted = true
 			p.calls--
 		}
-		o.hold(p.gate.worker, p.calls, now)
+		o.hold(p.bucket.worker, p.calls, now)
 		return true
 	}, nil)
 }
@@ -239,8 +239,8 @@ func (p *provider) leave(ctx context.Context) error {
 		if p.waiting.Load() > 0 {
 			return false
 		}
-		o.leave(p.gate.worker)
-		o.hold(p.gate.worker, p.calls, now)
+		o.leave(p.bucket.worker)
+		o.hold(p.bucket.worker, p.calls, now)
 		return true
 	}, nil)
 }
@@ -248,10 +248,10 @@ func (p *provider) leave(ctx context.Context) error {
 // renew renews the lease, if the worker has one.
 func (p *provider) renew(ctx context.Context) error {
 	return p.change(ctx, func(o *occupancy, now time.Time) bool {
-		if _, isKnown := o.Workers[p.gate.worker]; !isKnown && p.calls == 0 {
+		if _, isKnown := o.Workers[p.bucket.worker]; !isKnown && p.calls == 0 {
 			return false
 		}
-		o.hold(p.gate.worker, p.calls, now)
+		o.hold(p.bucket.worker, p.calls, now)
 		return true
 	}, nil)
 }
@@ -259,9 +259,9 @@ func (p *provider) renew(ctx context.Context) error {
 // close removes the worker.
 func (p *provider) close(ctx context.Context) error {
 	return p.change(ctx, func(o *occupancy, _ time.Time) bool {
-		_, isKnown := o.Workers[p.gate.worker]
-		o.leave(p.gate.worker)
-		delete(o.Workers, p.gate.worker)
+		_, isKnown := o.Workers[p.bucket.worker]
+		o.leave(p.bucket.worker)
+		delete(o.Workers, p.bucket.worker)
 		return isKnown
 	}, nil)
 }
