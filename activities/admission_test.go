@@ -101,6 +101,29 @@ func TestRetryAfterHoldsOtherRuns(t *testing.T) {
 	}
 }
 
+// TestOpenCircuitFallsBack: while the circuit of a model is open, a run calls the next model at once, or
+// ends after eight attempts without a call.
+func TestOpenCircuitFallsBack(t *testing.T) {
+	t.Parallel()
+	for models, want := range map[string]string{"a/x": "", "a/x, b/y": "y"} {
+		f := setupChain(t, models, nil)
+		f.acts.Admission = f.openGate(nil)
+		for range 10 {
+			call, err := f.acts.Admission.Admit(t.Context(), "a/x", admission.Wait{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			call.End(&llm.Error{Code: llm.CodeUnavailable})
+		}
+		_, result := f.run("hello")
+		wantEqual(t, models+": models that were called", strings.Join(f.called, " "), want)
+		if want == "" {
+			wantEqual(t, models+": code", result.Code, string(llm.CodeCircuitOpen))
+			wantEqual(t, models+": failures", len(f.reportedFailures()), 8)
+		}
+	}
+}
+
 // TestBusyAttemptsAreNoFailures: attempts that make no call because of a limit do not count, so that a run
 // outlasts any number of them.
 func TestBusyAttemptsAreNoFailures(t *testing.T) {

@@ -70,7 +70,10 @@ func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Reques
 		c.note.Free = true
 		return err
 	}
-	err = c.exchange(ctx, model, req, onChunk)
+	err = c.exchange(ctx, model, req, func(chunk llm.Chunk) error {
+		admitted.Answers()
+		return onChunk(chunk)
+	})
 	admitted.End(err)
 	return err
 }

@@ -21,6 +21,7 @@ type Gate struct {
 	bucket    bucket
 	providers map[string]*provider // those with a limit
 	pauses    *pauses
+	breakers  *breakers
 	watch     *watch.Watch
 	stop      context.CancelFunc
 	tasks     sync.WaitGroup // the renewal, and writes after the end of calls
@@ -38,7 +39,7 @@ func Open(ctx context.Context, l *stream.Log, worker string, limits Limits) (*Ga
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{providers: map[string]*provider{}}
+	g := &Gate{providers: map[string]*provider{}, breakers: &breakers{byModel: map[string]*breaker{}, openTime: openTime}}
 	g.bucket = bucket{kv: kv, worker: worker, tasks: &g.tasks}
 	g.bucket.lifetime, g.stop = context.WithCancel(context.WithoutCancel(ctx))
 	g.pauses = newPauses(g.bucket)
@@ -115,8 +116,8 @@ func (g *Gate) renew() {
 }
 
 // Admit waits until a call of a model may begin. model is provider/model. The error is an *llm.Error
-// with llm.CodeProviderBusy if the call may not begin in time, a stream.ErrUnavailable, or the cause of
-// ctx. Otherwise the caller must call Call.End after the call.
+// with llm.CodeProviderBusy if the call may not begin in time, or with llm.CodeCircuitOpen if earlier
+// calls of this worker have failed; a stream.ErrUnavailable; or the cause of ctx. Otherwise the caller must call Call.End after the call.
 func (g *Gate) Admit(ctx context.Context, model string, wait Wait) (*Call, error) {
 	if g == nil {
 		return &Call{}, nil
@@ -126,25 +127,45 @@ func (g *Gate) Admit(ctx context.Context, model string, wait Wait) (*Call, error
 	}
 	name, _, _ := strings.Cut(model, "/")
 	call := &Call{gate: g, model: model, provider: g.providers[name]}
-	if call.provider == nil {
-		return call, nil
+	if call.provider != nil {
+		if err := call.provider.begin(ctx, wait); err != nil {
+			return nil, err
+		}
+		// The pause may have begun while the call waited.
+		if err := g.pauses.await(ctx, model); err != nil {
+			call.release()
+			return nil, err
+		}
 	}
-	if err := call.provider.begin(ctx, wait); err != nil {
-		return nil, err
-	}
-	// The pause may have begun while the call waited.
-	if err := g.pauses.await(ctx, model); err != nil {
-		call.End(nil)
+	var err error
+	if call.report, err = g.breakers.allow(model); err != nil {
+		call.release()
 		return nil, err
 	}
 	return call, nil
 }
 
-// Call is a call that was admitted.
+// Call is a call that was admitted. One goroutine uses it.
 type Call struct {
 	gate     *Gate     // nil = the gate does nothing
 	provider *provider // nil = it has no limit
 	model    string
+	report   func(outcome error) // to the circuit breaker; nil = it was called
+}
+
+// Answers tells that the model has begun to answer. Calls after the first have no effect.
+func (c *Call) Answers() {
+	if c.report != nil {
+		c.report(nil)
+		c.report = nil
+	}
+}
+
+// release gives the call back to the limit of its provider.
+func (c *Call) release() {
+	if c.provider != nil {
+		c.gate.bucket.afterwards(c.provider.end)
+	}
 }
 
 // End ends the call with its error, which may be nil. It does not block.
@@ -152,8 +173,10 @@ func (c *Call) End(err error) {
 	if c.gate == nil {
 		return
 	}
-	if c.provider != nil {
-		c.gate.bucket.afterwards(c.provider.end)
+	c.release()
+	if c.report != nil {
+		c.report(outcome(err))
+		c.report = nil
 	}
 	failure, ok := errors.AsType[*llm.Error](err)
 	if ok && failure.RetryAfter > 0 && (failure.Code == llm.CodeRateLimited || failure.Code == llm.CodeUnavailable) {

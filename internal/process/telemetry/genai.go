@@ -113,6 +113,11 @@ func (c *Chat) Waited(d time.Duration) {
 	c.start = time.Now()
 }
 
+// CountOpenCircuits adds n to the models whose circuit is open.
+func CountOpenCircuits(ctx context.Context, provider, model string, n int64) {
+	openCircuits.count(ctx, n, labelProvider.String(provider), labelModel.String(model))
+}
+
 // Chunk records the arrival of a chunk of the answer. Calls after the first have no effect.
 func (c *Chat) Chunk() {
 	if c.hasChunk {

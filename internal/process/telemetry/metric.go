@@ -85,6 +85,9 @@ var (
 		Description: "what the retention removed; `kind` is `threads`, or `audit` for entries of the audit log", Labels: []attribute.Key{labelKind}}
 	modelCost = Metric{Name: metricCost, Type: Counter, Process: processWorker, Description: "cost of model calls of models with a price, in the currency of the prices",
 		Labels: append([]attribute.Key{attrCurrency, attrEstimated}, modelCall...)}
+	openCircuits = Metric{Name: "perdure.model.circuits.open", Type: Gauge, Process: processWorker,
+		Description: "models that a worker does not call, or probes, because [calls have failed](../guides/models.md#when-a-model-keeps-failing)",
+		Labels:      []attribute.Key{labelProvider, labelModel}}
 	modelWait = Metric{Name: metricWait, Unit: "s", Type: Histogram, Process: processWorker,
 		Description: "time that model calls waited because of the [limits](configuration.md#limits-of-model-providers) of their provider; calls that wait for less than 0.1 s are not recorded",
 		Labels:      []attribute.Key{labelProvider, labelModel}, buckets: durationBuckets}
@@ -99,7 +102,7 @@ var (
 // Metrics returns the definitions of Perdure's own metrics. The process also exports the metrics of
 // its HTTP server, of Temporal's SDK and of the Go runtime.
 func Metrics() []Metric {
-	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, expired, modelCost, modelWait, modelDuration, modelFirstChunk, modelTokens})
+	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, expired, modelCost, openCircuits, modelWait, modelDuration, modelFirstChunk, modelTokens})
 }
 
 // count changes a counter or a gauge by n. Instruments are looked up by name; the SDK returns the
