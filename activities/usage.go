@@ -41,6 +41,9 @@ type callNote struct {
 	Complete bool `json:"complete,omitempty"`
 	// Waits tells that the call waits for its admission: no request was sent.
 	Waits bool `json:"waits,omitempty"`
+	// Reported is the usage that a remote agent has reported for its run, which has failed. Free does
+	// not concern it.
+	Reported []runs.Usage `json:"reported,omitempty"`
 	// Metered tells that the attempt has recorded its metrics, so the next attempt must not.
 	Metered bool `json:"metered,omitempty"`
 }
@@ -58,25 +61,28 @@ func (a *Activities) estimatedUsage(note callNote, text string) runs.Usage {
 	return u
 }
 
-// unfinishedCallUsage returns the usage of the model call of an attempt that did not finish. ok is
-// false if there is nothing to count: the attempt finished, made no call, or its call was free.
-func (a *Activities) unfinishedCallUsage(attempt stream.AttemptOutput) (u runs.Usage, ok bool, err error) {
+// unfinishedCallUsage returns the usage of the model call, or of the remote run, of an attempt that did
+// not finish. It is nil if there is nothing to count: the attempt finished, made no call, or its call
+// was free.
+func (a *Activities) unfinishedCallUsage(attempt stream.AttemptOutput) ([]runs.Usage, error) {
 	if attempt.Done != nil || attempt.Note == nil {
-		return u, false, nil
+		return nil, nil
 	}
 	var note callNote
 	if err := json.Unmarshal(attempt.Note, &note); err != nil {
-		return u, false, fmt.Errorf("activities: note of a model call: %w", err)
+		return nil, fmt.Errorf("activities: note of a model call: %w", err)
 	}
 	switch {
+	case len(note.Reported) > 0:
+		return note.Reported, nil
 	case note.Free:
-		return u, false, nil
+		return nil, nil
 	case note.Complete:
-		u = note.Usage
+		u := note.Usage
 		u.Calls = 1
-		return a.withCost(note.Model, u), true, nil
+		return []runs.Usage{a.withCost(note.Model, u)}, nil
 	}
-	return a.estimatedUsage(note, attempt.Text), true, nil
+	return []runs.Usage{a.estimatedUsage(note, attempt.Text)}, nil
 }
 
 // meterUnfinished records the metrics of a call whose worker died before it could. attempts are in
@@ -87,11 +93,12 @@ func (a *Activities) meterUnfinished(ctx context.Context, attempts []stream.Atte
 		return
 	}
 	last := attempts[len(attempts)-1]
-	u, ok, err := a.unfinishedCallUsage(last)
+	usage, err := a.unfinishedCallUsage(last)
 	var note callNote
-	if err != nil || !ok || json.Unmarshal(last.Note, &note) != nil || note.Metered {
+	if err != nil || len(usage) != 1 || json.Unmarshal(last.Note, &note) != nil || note.Metered {
 		return
 	}
+	u := usage[0]
 	provider, name, _ := strings.Cut(note.Model, "/")
 	telemetry.CountCut(ctx, telemetry.ChatRequest{Provider: provider, Model: name},
 		telemetry.ChatResponse{Model: u.Model, Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: a.currency(), Estimated: u.Estimated != nil})
@@ -158,13 +165,11 @@ func (a *Activities) unfinishedUsage(ctx context.Context, attempts, summaries []
 	a.meterUnfinished(ctx, summaries)
 	var usage []runs.Usage
 	for _, s := range attempts {
-		u, ok, err := a.unfinishedCallUsage(s)
+		attemptUsage, err := a.unfinishedCallUsage(s)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			usage = append(usage, u)
-		}
+		usage = append(usage, attemptUsage...)
 	}
 	for _, s := range summaries {
 		summaryUsage, err := a.summaryUsage(ctx, s)
@@ -183,11 +188,7 @@ func (a *Activities) summaryUsage(ctx context.Context, attempt stream.AttemptOut
 		err := decodeKept(ctx, attempt.Done, &stored)
 		return []runs.Usage{stored.Usage}, err
 	}
-	u, ok, err := a.unfinishedCallUsage(attempt)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return []runs.Usage{u}, nil
+	return a.unfinishedCallUsage(attempt)
 }
 
 // meterPreviousAttempt records the metrics of the attempt at the same step that died before this
