@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
+	"github.com/perdure/perdure/internal/control/admission"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/quota"
@@ -63,6 +64,8 @@ type Activities struct {
 	// Models are the providers that this worker can call, by the name before the slash in an
 	// agent's model ("openai" in "openai/gpt-5"). A provider that is missing fails the run.
 	Models map[string]llm.Model
+	// Admission admits calls of Models within limits; nil = all calls begin at once.
+	Admission *admission.Gate
 	// Remotes calls agents on other servers.
 	Remotes RemoteAgents
 	// Tools are the tools that this worker can call. A step that needs another tool waits for a

@@ -24,15 +24,17 @@ const codeNoPrice = "price_unknown"
 // errNoPrice is final: a limit of costs cannot be kept for a model without a price.
 var errNoPrice = errors.New("activities: costs are limited, and the model has no price")
 
-// checkBudget checks whether a model may be called. The error is errNoPrice if costs are limited
-// and the model has no price, or budget.ErrExceeded if the tenant's day is used up; both end the
+// checkBudget checks whether models may be called. The error is errNoPrice if costs are limited
+// and one of the models has no price, or budget.ErrExceeded if the tenant's day is used up; both end the
 // run. It returns the exceeded soft limit if approvers have to allow more first; nil = the call may
 // be made. day is what approvers have allowed so far; nil = this run cannot ask approvers, and soft
-// limits do not apply. model has its provider's prefix.
-func (a *Activities) checkBudget(ctx context.Context, in runs.ModelCall, model string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
+// limits do not apply. Models have their provider's prefix.
+func (a *Activities) checkBudget(ctx context.Context, in runs.ModelCall, models []string, day *runs.DayAllowance) (*runs.ExceededLimit, error) {
 	limited := in.Priced || a.Budget.Of(in.Run.Tenant).LimitsCost()
-	if _, ok := a.Prices.Price(model); limited && !ok {
-		return nil, errNoPrice
+	for _, model := range models {
+		if _, ok := a.Prices.Price(model); limited && !ok {
+			return nil, errNoPrice
+		}
 	}
 	return a.checkDay(ctx, in.Run.Tenant, day)
 }

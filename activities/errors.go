@@ -31,6 +31,7 @@ import (
 //	stream.ErrFenced, stream.ErrUnavailable    until Temporal's limits     no
 //	*lackingError                              until the grace is over     no
 //	the worker stops                           at once                      no
+//	*llm.Error CodeProviderBusy                until Temporal's limits      no
 //	retryable *llm.Error, *UnavailableError    maxFailures                 yes
 //	*remoteError (remote_failure.go)           maxFailures, or none        yes
 //	anything else                              maxFailures                 yes
@@ -134,12 +135,14 @@ func recoverPanic(ctx context.Context, err *error) {
 }
 
 // ownFault reports whether an attempt failed by the step itself, as opposed to its worker, the log,
-// another attempt, or the lack of a tool. Only such failures count towards maxFailures and the
-// attempts of a tool.
+// another attempt, the lack of a tool, or a limit of a model provider. Only such failures count towards
+// maxFailures and the attempts of a tool.
 func ownFault(ctx context.Context, err error) bool {
 	workerStopped := ctx.Err() != nil && (errors.Is(err, worker.ErrWorkerShutdown) || errors.Is(err, context.Canceled))
 	_, isLacking := errors.AsType[*lackingError](err)
-	return !workerStopped && !isLacking && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
+	modelFailure, _ := errors.AsType[*llm.Error](err)
+	isBusy := modelFailure != nil && modelFailure.Code == llm.CodeProviderBusy
+	return !workerStopped && !isLacking && !isBusy && !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnavailable)
 }
 
 // failuresBefore returns how often earlier attempts of the step have failed by themselves. Attempts

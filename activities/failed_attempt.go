@@ -40,6 +40,10 @@ func failureOf(ctx context.Context, err error) stream.Failure {
 	}
 	if modelFailure, ok := errors.AsType[*llm.Error](err); ok {
 		failure.Hint, failure.Detail = modelFailure.Hint, providerMessage(modelFailure)
+		if modelErr, ok := errors.AsType[*modelError](err); ok {
+			failed := failedModel(modelErr, modelFailure)
+			failure.Model, failure.Unusable, failure.RetryAfter = failed.Model, failed.Unusable, failed.RetryAfter
+		}
 	}
 	if remoteRun, ok := errors.AsType[*remoteError](err); ok {
 		failure.Detail = remoteRun.detail()

@@ -86,6 +86,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	case err != nil && isCancelled(work, err):
 		narrator.Answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
+		err = t.chain.withFallback(err)
 		return runs.ModelAnswer{}, a.reportModelFailure(ctx, attempt, a.reportFailure(ctx, attempt, err))
 	}
 	// Earlier attempts and summaries were billed as well. The workflow learns of them by this
@@ -140,7 +141,7 @@ func (a *Activities) beginModelStep(ctx context.Context, p stream.Place, in runs
 func (a *Activities) narrate(ctx context.Context, t turn, narrator *narration.Narrator) (summarizes bool, err error) {
 	in, definition := t.in, t.definition
 	// The budget is checked before the summary and the call, because both cost money.
-	if narrator.Answer.Exceeded, err = a.checkBudget(ctx, in, definition.Model, in.Day); narrator.Answer.Exceeded != nil || err != nil {
+	if narrator.Answer.Exceeded, err = a.checkBudget(ctx, in, t.chain.models, in.Day); narrator.Answer.Exceeded != nil || err != nil {
 		return false, err
 	}
 	summarizes = definition.Context.Summarizes()
@@ -163,7 +164,7 @@ func (a *Activities) narrate(ctx context.Context, t turn, narrator *narration.Na
 	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: prepared.provider, Model: prepared.request.Model})
 	call := a.newModelCall(t.attempt, definition.Model, chat)
-	call.isHidden = in.IsHidden()
+	call.isHidden, call.patience = in.IsHidden(), t.chain.patience()
 	err = withModelName(definition.Model, call.stream(ctx, prepared.model, prepared.request, func(chunk llm.Chunk) error { return narrator.Add(ctx, chunk) }))
 	// The done record of a finished or cancelled call has its usage. Only a failed call writes a
 	// last note.
@@ -238,8 +239,9 @@ func (a *Activities) modelRequest(
 	if r.request.Messages, r.entries, err = a.messages(ctx, contextFitter{call: in, definition: definition, output: output, thread: conversation}, r.request.Tools); err != nil {
 		return r, err
 	}
-	// The key is the same for all attempts, so a provider that supports it does not bill a retry.
-	r.request.IdempotencyKey = runOf(in.Run).Identify("model", in.ID)
+	// The key is the same for all attempts, so a provider that supports it does not bill a retry. The
+	// call of another model is another request, which a provider refuses with the same key.
+	r.request.IdempotencyKey = runOf(in.Run).Identify("model", in.ID+"/"+definition.Model)
 	r.provider, _ = definition.ModelProvider()
 	narrator.Gate, err = a.approvalGate(ctx, definition, in.Step, conversation)
 	return r, err

@@ -27,6 +27,16 @@ type modelError struct {
 	model  string
 	record uint64
 	err    error
+	// next is the model that the next attempt calls, after pause. "" = the attempt calls the same
+	// model, if the error is retryable.
+	next  string
+	pause time.Duration
+}
+
+// isRepeated reports whether Temporal attempts a failed call again, unless the step has failed too
+// often. modelErr may be nil.
+func isRepeated(failure *llm.Error, modelErr *modelError) bool {
+	return failure.Retryable() || modelErr != nil && modelErr.next != ""
 }
 
 func (e *modelError) Error() string { return e.model + ": " + e.err.Error() }
@@ -56,7 +66,7 @@ func (a *Activities) reportModelFailure(ctx context.Context, attempt *stream.Att
 	failures := failuresBefore(ctx) + 1
 	provider, model, _ := strings.Cut(modelErr.model, "/")
 	failureCount := strconv.Itoa(failures)
-	if failure.Retryable() { // the bound does not matter to a failure that is never attempted again
+	if isRepeated(failure, modelErr) { // the bound does not matter to a failure that is never attempted again
 		failureCount += fmt.Sprintf(" of %d", maxFailures)
 	}
 	attributes := []any{"provider", provider, "model", model, "code", string(failure.Code), "failures", failureCount}
@@ -69,8 +79,12 @@ func (a *Activities) reportModelFailure(ctx context.Context, attempt *stream.Att
 		attributes = append(attributes, "status", failure.Status)
 	}
 	logger := logger(ctx)
-	if failure.Retryable() && failures < maxFailures {
-		logger.Warn("a model call failed and will be attempted again", append(attributes, "next", nextAttempt(info, failure.RetryAfter).String())...)
+	if isRepeated(failure, modelErr) && failures < maxFailures {
+		pause := failure.RetryAfter
+		if modelErr.next != "" {
+			pause, attributes = modelErr.pause, append(attributes, "nextModel", modelErr.next)
+		}
+		logger.Warn("a model call failed and will be attempted again", append(attributes, "next", nextAttempt(info, pause).String())...)
 		return err
 	}
 	logger.Error("a model call failed and will not be attempted again", attributes...)
@@ -143,8 +157,14 @@ func modelCallError(ctx context.Context, e *llm.Error, modelErr *modelError, isL
 		fmt.Fprintf(&message, " (attempt %d)", n)
 	}
 	options := temporal.ApplicationErrorOptions{
-		NonRetryable:   isLast || !e.Retryable(),
+		NonRetryable:   isLast || !isRepeated(e, modelErr),
 		NextRetryDelay: min(e.RetryAfter, maxRetryAfter),
+	}
+	if modelErr != nil && modelErr.next != "" {
+		options.NextRetryDelay = modelErr.pause
+		if !isLast {
+			fmt.Fprintf(&message, "; %.*s follows", maxNameBytes, modelErr.next)
+		}
 	}
 	if modelErr != nil && modelErr.record != 0 {
 		options.Details = []any{runs.FailureDetail{Record: modelErr.record}}

@@ -35,6 +35,9 @@ func (a *Activities) callRemote(ctx, work context.Context, t turn, prepareErr er
 	case err != nil && isCancelled(work, err):
 		answer.Outcome = runs.OutcomeCancelled
 	case err != nil:
+		if _, ok := errors.AsType[*relay.RunError](err); ok {
+			a.noteRemoteUsage(t, relayed)
+		}
 		return runs.ModelAnswer{}, a.reportRemoteFailure(ctx, t, a.reportFailure(ctx, t.attempt, err))
 	}
 	// The run has ended there: the done record is written even if it was cancelled here meanwhile.
@@ -131,6 +134,23 @@ type remoteNote struct {
 	// Free is that of a callNote, true: nobody knows the usage of a run that has not finished.
 	Free bool `json:"free"`
 	relay.Progress
+}
+
+// noteRemoteUsage notes the usage that the remote has reported with RUN_ERROR, so that it is counted like
+// that of a failed model call. The failure of the attempt is written after it.
+func (a *Activities) noteRemoteUsage(t turn, relayed *relay.Relay) {
+	if reported := runs.Sum(a.remoteUsage(relayed)); len(reported) > 0 {
+		_ = t.attempt.Note(callNote{Free: true, Reported: reported, Metered: true}) // such a note can be encoded
+	}
+}
+
+// remoteUsage returns the usage that the remote has reported, with its cost. A remote may report any
+// number of models.
+func (a *Activities) remoteUsage(relayed *relay.Relay) (usage []runs.Usage) {
+	for _, u := range relayed.Usage() {
+		usage = append(usage, a.withCost(u.Provider+"/"+u.Model, plausible(u)))
+	}
+	return usage
 }
 
 // earlierRun is what an earlier attempt has of the run. The zero value begins the run.
@@ -245,15 +265,16 @@ func (a *Activities) describeRun(ctx context.Context, t turn, relayed *relay.Rel
 			}
 		}
 	}
-	for i, u := range relayed.Usage() {
-		u = a.withCost(u.Provider+"/"+u.Model, plausible(u))
-		if i == 0 {
-			answer.Usage = u
-		} else {
-			answer.OtherUsage = append(answer.OtherUsage, u)
-		}
+	if usage := a.remoteUsage(relayed); len(usage) > 0 {
+		answer.Usage, answer.OtherUsage = usage[0], runs.Sum(usage[1:])
 	}
-	answer.OtherUsage = runs.Sum(answer.OtherUsage) // a remote may report any number of models
+	if t.attempt.FollowsUnfinished() {
+		earlier, err := a.otherUsage(ctx, agentPlace(t.in.Step, t.in.ID), t.attempt)
+		if err != nil {
+			return err
+		}
+		answer.OtherUsage = runs.Sum(answer.OtherUsage, earlier)
+	}
 	return nil
 }
 

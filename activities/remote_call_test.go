@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/remote"
+	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -130,5 +131,32 @@ func TestBrokenHiddenStep(t *testing.T) {
 	}
 	if got := f.threadState(); !strings.Contains(got, `"said":"Hello"`) {
 		t.Errorf("state = %s, want the whole text", got)
+	}
+}
+
+// TestUsageOfFailedRemoteRun: the usage that a remote agent reports with RUN_ERROR counts for the run and
+// for the tenant's day, with the cost of each model, once.
+func TestUsageOfFailedRemoteRun(t *testing.T) {
+	t.Parallel()
+	for _, retry := range []string{agents.RetryNever, agents.RetryRestart, agents.RetryResume} {
+		f := setup(t, noModel)
+		url, _ := f.serveRemote(func(_ int, started, _ string, w http.ResponseWriter, _ *http.Request) {
+			writeEvents(w, 1, append(append([]string{started}, remoteText("Hel", "lo")...), `{"type":"RUN_ERROR","message":"no luck","code":"broken","usage":[`+
+				`{"provider":"test","model":"m","inputTokens":10,"outputTokens":2,"totalTokens":12},{"provider":"there","model":"x","inputTokens":1,"outputTokens":1,"totalTokens":2}]}`)...)
+		})
+		f.agent = &agents.Definition{Name: "a", Remote: &agents.Remote{URL: url, Retry: retry}}
+		f.acts.Prices, f.acts.Budget = prices(t), openLedgerAtNoon(t, f.log, budget.Day{Amounts: budget.AmountsOf(1_000_000, 0)})
+		events, result := f.run("hello")
+		wantEqual(t, "code", result.Code, "remote_run_failed")
+		failed := events[len(events)-1].(*agui.RunError)
+		got, err := json.Marshal(failed.Usage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(failed.Usage) != 2 || *failed.Usage[0].TotalTokens != 12 || *failed.Usage[1].TotalTokens != 2 {
+			t.Errorf("retry %s: usage = %s, want that of both models", retry, got)
+		}
+		wantEqual(t, "cost", string(failed.Metadata["perdure.cost"]), `{"amount":0.00002,"currency":"EUR"}`)
+		wantDayUsage(t, f, 14)
 	}
 }

@@ -170,7 +170,7 @@ const summaryShare = 4
 // budget, but cannot ask approvers.
 func (fitter *contextFitter) callModel(ctx context.Context, attempt *stream.Attempt, transcript string) (summary, error) {
 	fullName := cmp.Or(fitter.definition.Context.Model, fitter.definition.Model)
-	if _, err := fitter.activities.checkBudget(ctx, fitter.call, fullName, nil); err != nil {
+	if _, err := fitter.activities.checkBudget(ctx, fitter.call, []string{fullName}, nil); err != nil {
 		return summary{}, err
 	}
 	provider, name, _ := strings.Cut(fullName, "/")
@@ -178,7 +178,7 @@ func (fitter *contextFitter) callModel(ctx context.Context, attempt *stream.Atte
 	if model == nil {
 		return summary{}, withModelName(fullName, &llm.Error{Code: llm.CodeNotFound, Reason: fmt.Sprintf("no worker has the model provider %.64q", provider)})
 	}
-	req := &llm.Request{Model: name, IdempotencyKey: runOf(fitter.call.Run).Identify("summary", fitter.call.ID), Messages: []llm.Message{
+	req := &llm.Request{Model: name, IdempotencyKey: runOf(fitter.call.Run).Identify("summary", fitter.call.ID+"/"+fullName), Messages: []llm.Message{
 		{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: summaryTask}}},
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: transcript}}},
 	}}

@@ -160,7 +160,7 @@ var errTitleCut = errors.New("activities: the answer is too long for a title")
 // billed, and is not repeated. The error is that of a call that is not made, or that the provider has
 // refused, or of an attempt that was ended from outside.
 func (a *Activities) callTitleModel(ctx context.Context, in runs.TitleInput, d *agents.Definition, attempt *stream.Attempt, message string) (string, runs.Usage, error) {
-	if _, err := a.checkBudget(ctx, runs.ModelCall{Step: in.Step}, d.TitleModel, nil); err != nil {
+	if _, err := a.checkBudget(ctx, runs.ModelCall{Step: in.Step}, []string{d.TitleModel}, nil); err != nil {
 		return "", runs.Usage{}, err
 	}
 	provider, name, _ := strings.Cut(d.TitleModel, "/")

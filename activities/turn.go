@@ -12,7 +12,8 @@ import (
 // turn is a model call with what the log and the catalog have for it.
 type turn struct {
 	in           runs.ModelCall
-	definition   *agents.Definition // of the agent
+	definition   *agents.Definition // of the agent; its model is the one that this attempt calls
+	chain        modelChain         // all models of the agent
 	conversation *snapshot.Snapshot // as of the attempt's first record
 	attempt      *stream.Attempt
 }
@@ -24,6 +25,10 @@ func (a *Activities) prepareTurn(ctx context.Context, in runs.ModelCall, attempt
 	if t.definition, err = a.definition(ctx, in.Step); err != nil {
 		return t, err
 	}
+	if t.chain, err = a.modelChain(ctx, in, t.definition, attempt); err != nil {
+		return t, err
+	}
+	t.definition = t.definition.WithModel(t.chain.model())
 	if t.conversation, err = a.conversation(ctx, in, attempt.First()); err != nil {
 		return t, err
 	}

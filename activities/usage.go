@@ -3,16 +3,12 @@ package activities
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http/httptrace"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/internal/process/telemetry"
-	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -43,208 +39,13 @@ type callNote struct {
 	// Complete tells that Usage is the provider's report of the whole answer. The attempt failed
 	// after the answer had ended, so the log does not have all of the answer.
 	Complete bool `json:"complete,omitempty"`
+	// Waits tells that the call waits for its admission: no request was sent.
+	Waits bool `json:"waits,omitempty"`
+	// Reported is the usage that a remote agent has reported for its run, which has failed. Free does
+	// not concern it.
+	Reported []runs.Usage `json:"reported,omitempty"`
 	// Metered tells that the attempt has recorded its metrics, so the next attempt must not.
 	Metered bool `json:"metered,omitempty"`
-}
-
-// modelCall is one request to a model, and what is known of its cost. The caller calls stream once,
-// and then end or abandon once, from one goroutine. Only the hooks of trace run on other
-// goroutines, those of the HTTP transport; they touch the atomic fields and the attempt. The caller
-// owns the attempt.
-type modelCall struct {
-	activities *Activities
-	attempt    *stream.Attempt
-	chat       *telemetry.Chat
-	note       callNote
-	// finish is the last chunk; nil = the answer is not complete. output is all text, reasoning and
-	// tool calls so far, for an estimate. hasChunk tells that the provider has sent something, so
-	// the call is not free.
-	finish   *llm.Finish
-	output   strings.Builder
-	hasChunk bool
-	// isHidden tells that the log does not get the output: the notes have an estimate of its
-	// tokens. noted is the length of the output at the last such note.
-	isHidden bool
-	noted    int
-
-	// hasNote tells that the log may have the note. hasDialed and hasSent tell whether an HTTP
-	// request has asked for a connection, and was written; models without HTTP set neither.
-	hasNote            atomic.Bool
-	hasDialed, hasSent atomic.Bool
-}
-
-// newModelCall returns a call of a model, whose fullName is that in an agent ("openai/gpt-5"). The
-// call writes its notes with attempt. end ends chat.
-func (a *Activities) newModelCall(attempt *stream.Attempt, fullName string, chat *telemetry.Chat) *modelCall {
-	return &modelCall{activities: a, attempt: attempt, chat: chat, note: callNote{Model: fullName}}
-}
-
-// stream makes the call and hands each chunk to onChunk. It returns when the completion has ended,
-// or with the error of the model, of onChunk, or of the log. The log has the note before an HTTP
-// request is sent. For a model that sends none, the note is set with the first chunk.
-func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, onChunk func(llm.Chunk) error) error {
-	provider, _, _ := strings.Cut(c.note.Model, "/")
-	input := prompt.RequestTokens(req)
-	c.note.Usage = runs.Usage{Provider: provider, Model: modelName(req.Model), Input: &input}
-	if ctx.Err() != nil {
-		// Nothing is sent to the provider with a context that has ended.
-		c.note.Free = true
-		return context.Cause(ctx)
-	}
-	for chunk, err := range model.Stream(c.trace(ctx), req) {
-		if err != nil {
-			return err
-		}
-		if err := c.addChunk(chunk); err != nil {
-			return err
-		}
-		if err := onChunk(chunk); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// trace returns a context with hooks that note whether an HTTP request leaves the process, and hold
-// the request back until the log has the note. Otherwise a crash after the request would leave a
-// billed call that nobody counts. A model that sends no HTTP request calls no hook. The errors are
-// ignored: Flush fails only if ctx or the attempt ends, which ends the request as well.
-func (c *modelCall) trace(ctx context.Context) context.Context {
-	// The hooks run on other goroutines, so they get a copy.
-	note := c.note
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { c.hasDialed.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) {
-			c.hasNote.Store(true)
-			_ = errors.Join(c.attempt.Note(note), c.attempt.Flush(ctx))
-		},
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err == nil {
-				c.hasSent.Store(true)
-			}
-		},
-	})
-}
-
-// addChunk takes what the usage depends on from a chunk. It sets the note with the first chunk, if
-// no HTTP hook has.
-func (c *modelCall) addChunk(chunk llm.Chunk) error {
-	c.hasChunk = true
-	if !c.hasNote.Swap(true) {
-		if err := c.attempt.Note(c.note); err != nil {
-			return err
-		}
-	}
-	switch chunk := chunk.(type) {
-	case llm.UsageReport:
-		return c.report(chunk)
-	case llm.Finish:
-		c.finish = &chunk
-	case llm.TextDelta:
-		c.output.WriteString(chunk.Text)
-	case llm.ReasoningDelta:
-		c.output.WriteString(chunk.Text)
-	case llm.ToolCallStart:
-		c.output.WriteString(chunk.Name)
-	case llm.ToolCallDelta:
-		c.output.WriteString(chunk.Arguments)
-	}
-	c.chat.Chunk()
-	if c.isHidden && c.output.Len() >= c.noted+hiddenOutputNote {
-		c.noted = c.output.Len()
-		tokens := max(countOrZero(c.note.Usage.Output), prompt.TextTokens(c.output.String()))
-		c.note.Usage.Output = &tokens
-		return c.attempt.Note(c.note)
-	}
-	return nil
-}
-
-// hiddenOutputNote is after how many further bytes of output a hidden step notes its tokens.
-const hiddenOutputNote = 256
-
-// report takes over what the provider has counted so far. It writes a note if the input or the
-// model changed. It writes none for the output, which grows with each report: the attempt
-// after a dead one estimates the output from the text in the log.
-func (c *modelCall) report(report llm.UsageReport) error {
-	estimate := c.note.Usage.Input
-	previous := c.note.Usage
-	c.note.Usage = reportedUsage(llm.Finish{Usage: report.Usage, Model: report.Model, Provider: report.Provider})
-	// A total of an incomplete answer would be taken for its usage.
-	c.note.Usage.Total = nil
-	if c.note.Usage.Input == nil {
-		c.note.Usage.Input = estimate
-	}
-	if countOrZero(previous.Input) == countOrZero(c.note.Usage.Input) && previous.Model == c.note.Usage.Model {
-		return nil
-	}
-	return c.attempt.Note(c.note)
-}
-
-// end returns the usage of the call, after stream has returned err, and ends the telemetry of the
-// call. The usage is the provider's report, or an estimate if there is none, or zero if the call
-// was free. The caller then writes the done record with it; an attempt that writes none calls
-// abandon instead.
-func (c *modelCall) end(err error) runs.Usage {
-	c.note.Free = c.note.Free || c.isFree(err)
-	var usage runs.Usage
-	switch {
-	case c.isReported():
-		usage = reportedUsage(*c.finish)
-		c.note.Usage, c.note.Complete = usage, true
-		usage.Calls = 1
-		usage = c.activities.withCost(c.note.Model, usage)
-	case !c.note.Free:
-		usage = c.activities.estimatedUsage(c.note, c.output.String())
-		c.note.Usage.Output = usage.Output
-	}
-	response := telemetry.ChatResponse{Model: usage.Model, Currency: c.activities.currency(), Error: errorKind(err), Estimated: usage.Estimated != nil}
-	if c.finish != nil {
-		response.Finish = string(c.finish.Reason)
-	}
-	// The attempt that took the lane over counts a fenced call, and records its metrics.
-	if !errors.Is(err, stream.ErrFenced) {
-		response.Input, response.Output, response.Cost = usage.Input, usage.Output, usage.Cost
-		c.note.Metered = true
-	}
-	c.chat.End(response)
-	return usage
-}
-
-// abandon is end for an attempt that writes no done record. It writes a last note, which makes the
-// count exact: it has the output and whether the call was free.
-func (c *modelCall) abandon(ctx context.Context, err error) runs.Usage {
-	usage := c.end(err)
-	if c.hasNote.Load() || !c.note.Free {
-		// Without the last note the call is counted by an estimate from the note before.
-		finalCtx, cancel := contextAfter(ctx)
-		defer cancel()
-		_ = errors.Join(c.attempt.Note(c.note), c.attempt.Flush(finalCtx))
-	}
-	return usage
-}
-
-// isReported reports whether the answer is complete and the provider has reported its usage: the
-// total, or input and output. Some model servers report nothing; their answers are estimated like
-// those that were cut.
-func (c *modelCall) isReported() bool {
-	if c.finish == nil {
-		return false
-	}
-	u := reportedUsage(*c.finish)
-	return u.Total != nil || u.Input != nil && u.Output != nil
-}
-
-// isFree reports whether a call that ended with err costs nothing: the provider refused the
-// request, or it was never sent.
-func (c *modelCall) isFree(err error) bool {
-	if err == nil || c.hasChunk {
-		return false
-	}
-	if c.hasDialed.Load() && !c.hasSent.Load() {
-		return true
-	}
-	var refusal *llm.Error
-	return errors.As(err, &refusal) && refusal.Refused()
 }
 
 // estimatedUsage returns the usage of a call whose answer was cut or not reported. text is that of
@@ -260,25 +61,28 @@ func (a *Activities) estimatedUsage(note callNote, text string) runs.Usage {
 	return u
 }
 
-// unfinishedCallUsage returns the usage of the model call of an attempt that did not finish. ok is
-// false if there is nothing to count: the attempt finished, made no call, or its call was free.
-func (a *Activities) unfinishedCallUsage(attempt stream.AttemptOutput) (u runs.Usage, ok bool, err error) {
+// unfinishedCallUsage returns the usage of the model call, or of the remote run, of an attempt that did
+// not finish. It is nil if there is nothing to count: the attempt finished, made no call, or its call
+// was free.
+func (a *Activities) unfinishedCallUsage(attempt stream.AttemptOutput) ([]runs.Usage, error) {
 	if attempt.Done != nil || attempt.Note == nil {
-		return u, false, nil
+		return nil, nil
 	}
 	var note callNote
 	if err := json.Unmarshal(attempt.Note, &note); err != nil {
-		return u, false, fmt.Errorf("activities: note of a model call: %w", err)
+		return nil, fmt.Errorf("activities: note of a model call: %w", err)
 	}
 	switch {
+	case len(note.Reported) > 0:
+		return note.Reported, nil
 	case note.Free:
-		return u, false, nil
+		return nil, nil
 	case note.Complete:
-		u = note.Usage
+		u := note.Usage
 		u.Calls = 1
-		return a.withCost(note.Model, u), true, nil
+		return []runs.Usage{a.withCost(note.Model, u)}, nil
 	}
-	return a.estimatedUsage(note, attempt.Text), true, nil
+	return []runs.Usage{a.estimatedUsage(note, attempt.Text)}, nil
 }
 
 // meterUnfinished records the metrics of a call whose worker died before it could. attempts are in
@@ -289,11 +93,12 @@ func (a *Activities) meterUnfinished(ctx context.Context, attempts []stream.Atte
 		return
 	}
 	last := attempts[len(attempts)-1]
-	u, ok, err := a.unfinishedCallUsage(last)
+	usage, err := a.unfinishedCallUsage(last)
 	var note callNote
-	if err != nil || !ok || json.Unmarshal(last.Note, &note) != nil || note.Metered {
+	if err != nil || len(usage) != 1 || json.Unmarshal(last.Note, &note) != nil || note.Metered {
 		return
 	}
+	u := usage[0]
 	provider, name, _ := strings.Cut(note.Model, "/")
 	telemetry.CountCut(ctx, telemetry.ChatRequest{Provider: provider, Model: name},
 		telemetry.ChatResponse{Model: u.Model, Input: u.Input, Output: u.Output, Cost: u.Cost, Currency: a.currency(), Estimated: u.Estimated != nil})
@@ -360,13 +165,11 @@ func (a *Activities) unfinishedUsage(ctx context.Context, attempts, summaries []
 	a.meterUnfinished(ctx, summaries)
 	var usage []runs.Usage
 	for _, s := range attempts {
-		u, ok, err := a.unfinishedCallUsage(s)
+		attemptUsage, err := a.unfinishedCallUsage(s)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			usage = append(usage, u)
-		}
+		usage = append(usage, attemptUsage...)
 	}
 	for _, s := range summaries {
 		summaryUsage, err := a.summaryUsage(ctx, s)
@@ -385,11 +188,7 @@ func (a *Activities) summaryUsage(ctx context.Context, attempt stream.AttemptOut
 		err := decodeKept(ctx, attempt.Done, &stored)
 		return []runs.Usage{stored.Usage}, err
 	}
-	u, ok, err := a.unfinishedCallUsage(attempt)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return []runs.Usage{u}, nil
+	return a.unfinishedCallUsage(attempt)
 }
 
 // meterPreviousAttempt records the metrics of the attempt at the same step that died before this

@@ -16,8 +16,11 @@ type Definition struct {
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 
 	// Model is provider/model, such as openai/gpt-5-mini. In an agent with Steps it is the default
-	// of its inline agents.
+	// of its inline agents. In files, model may also be a list of models: see Fallback.
 	Model string `json:"model,omitempty" yaml:"model,omitempty"`
+
+	// Fallback has the models that follow if a call of Model fails.
+	Fallback Fallback `json:"fallback,omitzero" yaml:"fallback,omitempty"`
 
 	// Reasoning is how much the model reasons.
 	Reasoning Reasoning `json:"reasoning,omitzero" yaml:"reasoning,omitempty"`
@@ -90,4 +93,23 @@ type Definition struct {
 func (d *Definition) ModelProvider() (provider, model string) {
 	provider, model, _ = strings.Cut(d.Model, "/")
 	return provider, model
+}
+
+// Models returns all models of the agent, in the order in which a call attempts them; nil = it has
+// none.
+func (d *Definition) Models() []string {
+	if d.Model == "" {
+		return nil
+	}
+	return append([]string{d.Model}, d.Fallback.Models...)
+}
+
+// WithModel returns a copy of the definition with one of its models as the first one.
+func (d *Definition) WithModel(model string) *Definition {
+	if model == d.Model {
+		return d
+	}
+	copied := *d
+	copied.Model = model
+	return &copied
 }

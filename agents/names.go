@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -121,14 +120,14 @@ func (f *Folder) unknownCalls(s *Script, known Names) []*DefinitionError {
 func (f *Folder) toolPatternsOf(model string) (patterns []string, isUsed bool) {
 	offer := func(more ...string) { patterns, isUsed = append(patterns, more...), true }
 	for _, d := range f.Agents {
-		if d.Model == model {
+		if slices.Contains(d.Models(), model) {
 			offer(d.ownTools()...)
 		}
-		if d.Model == model && d.Workflow != "" {
+		if slices.Contains(d.Models(), model) && d.Workflow != "" {
 			offer(ClientPrefix + "*")
 		}
 		eachStep(d.Steps, func(s *Step) {
-			if a := s.Agent; a != nil && a.Name == "" && cmp.Or(a.Model, d.Model) == model {
+			if a := s.Agent; a != nil && a.Name == "" && slices.Contains(d.Inline("", a).Models(), model) {
 				offer(d.Inline("", a).ownTools()...)
 			}
 		})
@@ -166,7 +165,7 @@ func (d *Definition) UnknownNames(known Names) []*DefinitionError {
 	if d.Workflow != "" {
 		c.check("workflow", "program", d.Workflow, known.Programs)
 	}
-	c.model("model", d.Model)
+	c.models("model", d.Model, d.Fallback)
 	c.model("context.model", d.Context.Model)
 	c.model("titleModel", d.TitleModel)
 	c.steps("steps", d.Steps)
@@ -261,6 +260,14 @@ func (d *Definition) ownTools() []string {
 	return append(slices.Clone(d.Tools), StateTool)
 }
 
+// models checks a model and the models after it.
+func (c *nameCheck) models(key, model string, f Fallback) {
+	all := modelsOf(model, f)
+	for i, m := range all {
+		c.model(modelKey(key, i, len(all)), m)
+	}
+}
+
 // model checks provider/model.
 func (c *nameCheck) model(key, model string) {
 	provider, name, ok := strings.Cut(model, "/")
@@ -288,7 +295,7 @@ func (c *nameCheck) step(at string, s *Step) {
 		c.check(at+".agent", "agent", a.Name, c.known.Agents)
 	} else if a != nil {
 		c.tools(at+".agent.tools", a.Tools)
-		c.model(at+".agent.model", a.Model)
+		c.models(at+".agent.model", a.Model, a.Fallback)
 	}
 	if s.Tool != "" && !isNonLocalTool(c.d.Tools, s.Tool) {
 		c.check(at+".tool", "tool", s.Tool, c.known.Tools)

@@ -131,7 +131,7 @@ func TestParseErrors(t *testing.T) {
 
 		{"no name", "model: p/m\n", "a.yaml:1: name is missing"},
 		{"no model", "# x\n\nname: a\n", "a.yaml:3: model is missing"},
-		{"empty value", "name: a\nmodel:\n", "a.yaml:2: model must be text, not empty"},
+		{"empty value", "name: a\nmodel:\n", "a.yaml:2: model must be a model, or a list of models, not empty"},
 		{"bad name", "name: Support Team\nmodel: p/m\n", `a.yaml:1: name "Support Team" must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit`},
 		{"number for a name", "name: 2024\nmodel: p/m\n", "a.yaml:1: name must be text, not a number"},
 		{"model without provider", "name: a\nmodel: gpt-5-mini\n", `a.yaml:2: model "gpt-5-mini" must be provider/model, such as openai/gpt-5-mini`},

@@ -29,7 +29,7 @@ func (d *Definition) remoteMistakes() []mistake {
 		key   string
 		given bool
 	}{
-		{"model", d.Model != ""}, {"steps", len(d.Steps) > 0}, {"workflow", d.Workflow != ""},
+		{"model", d.Model != ""}, {"fallback", len(d.Fallback.On) > 0}, {"steps", len(d.Steps) > 0}, {"workflow", d.Workflow != ""},
 		{"instructions", d.Instructions != ""}, {"reasoning", d.Reasoning != Reasoning{}}, {"tools", len(d.Tools) > 0},
 	} {
 		if other.given {

@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -38,6 +39,11 @@ var schemaCases = []struct {
 }{
 	{"least", least, true},
 	{"everything", complete, true},
+	{"several models", "name: a\nmodel: [p/m, q/n]\nfallback: {on: [timeout, context_length]}\n", true},
+	{"nine models", "name: a\nmodel: [p/1, p/2, p/3, p/4, p/5, p/6, p/7, p/8, p/9]\n", false},
+	{"no models", "name: a\nmodel: []\n", false},
+	{"a model twice", "name: a\nmodel: [p/m, p/m]\n", false},
+	{"fallback on an unknown error", "name: a\nmodel: [p/m, q/n]\nfallback: {on: [broken]}\n", false},
 	{"remote", "name: a\nremote: {url: https://h/a, headers: {X: y}, protocol: 0.x, retry: resume, forward: {state: false, tools: none, props: [locale]}}\n", true},
 	{"remote without a URL", "name: a\nremote: {}\n", false},
 	{"no tools", least + "tools: []\n", true},
@@ -232,6 +238,13 @@ func TestSchemaHasFieldsOfDefinition(t *testing.T) {
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Reasoning]()), root.Properties["reasoning"].names()); diff != "" {
 		t.Errorf("keys of reasoning (-struct +schema):\n%s", diff)
 	}
+	on := root.Properties["fallback"].Properties["on"]
+	if diff := cmp.Diff(agents.FallbackCodes(), on.Items.Enum); diff != "" {
+		t.Errorf("codes of fallback.on (-code +schema):\n%s", diff)
+	}
+	if diff := cmp.Diff(fmt.Sprint(agents.DefaultFallbackCodes()), fmt.Sprint(on.Default)); diff != "" {
+		t.Errorf("default of fallback.on (-code +schema):\n%s", diff)
+	}
 	limits := root.Properties["limits"]
 	if diff := cmp.Diff(fields(reflect.TypeFor[agents.Limits]()), limits.names()); diff != "" {
 		t.Errorf("keys of limits (-struct +schema):\n%s", diff)
@@ -254,6 +267,7 @@ func TestSchemaHasFieldsOfDefinition(t *testing.T) {
 type schemaNode struct {
 	Properties map[string]schemaNode
 	Items      *schemaNode
+	Enum       []string
 	Default    any
 }
 

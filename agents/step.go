@@ -83,6 +83,7 @@ type AgentStep struct {
 
 	// A field that is not set has the value of the pipeline, except for Instructions and Tools.
 	Model        string
+	Fallback     Fallback // its models are those after Model
 	Reasoning    Reasoning
 	Instructions string
 	Tools        []string

@@ -13,7 +13,10 @@ func (d *Definition) Inline(step string, a *AgentStep) *Definition {
 	inline.Description, inline.TitleModel, inline.Steps, inline.Output = "", "", nil, nil
 	inline.Instructions, inline.Tools = a.Instructions, a.Tools
 	if a.Model != "" {
-		inline.Model = a.Model
+		inline.Model, inline.Fallback.Models = a.Model, a.Fallback.Models
+	}
+	if len(a.Fallback.On) > 0 {
+		inline.Fallback.On = a.Fallback.On
 	}
 	if a.Reasoning != (Reasoning{}) {
 		inline.Reasoning = a.Reasoning

@@ -114,12 +114,13 @@ func decodeExact(data []byte, member string) map[string]any {
 
 // agentStepJSON is the JSON of an AgentStep that is defined inline.
 type agentStepJSON struct {
-	Model        string    `json:"model,omitempty"`
-	Reasoning    Reasoning `json:"reasoning,omitzero"`
-	Instructions string    `json:"instructions,omitempty"`
-	Tools        []string  `json:"tools,omitempty"`
-	State        State     `json:"state,omitzero"`
-	Limits       Limits    `json:"limits,omitzero"`
+	Model        modelsJSON    `json:"model,omitempty"`
+	Fallback     *fallbackJSON `json:"fallback,omitempty"`
+	Reasoning    Reasoning     `json:"reasoning,omitzero"`
+	Instructions string        `json:"instructions,omitempty"`
+	Tools        []string      `json:"tools,omitempty"`
+	State        State         `json:"state,omitzero"`
+	Limits       Limits        `json:"limits,omitzero"`
 }
 
 // MarshalJSON returns the name of another agent as text.
@@ -128,7 +129,7 @@ func (a AgentStep) MarshalJSON() ([]byte, error) {
 		return plainJSON(a.Name)
 	}
 	return plainJSON(agentStepJSON{
-		Model: a.Model, Reasoning: a.Reasoning, Instructions: a.Instructions, Tools: a.Tools, State: a.State, Limits: a.Limits,
+		Model: modelsOf(a.Model, a.Fallback), Fallback: a.Fallback.json(), Reasoning: a.Reasoning, Instructions: a.Instructions, Tools: a.Tools, State: a.State, Limits: a.Limits,
 	})
 }
 
@@ -144,8 +145,9 @@ func (a *AgentStep) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	*a = AgentStep{
-		Model: in.Model, Reasoning: in.Reasoning, Instructions: in.Instructions, Tools: in.Tools, State: in.State, Limits: in.Limits,
+		Fallback: in.Fallback.fallback(), Reasoning: in.Reasoning, Instructions: in.Instructions, Tools: in.Tools, State: in.State, Limits: in.Limits,
 	}
+	in.Model.split(&a.Model, &a.Fallback)
 	return nil
 }
 

@@ -74,8 +74,10 @@ func (t *treeCheck) checkInlineAgent(at string, a *AgentStep) {
 		t.addMistake(at, "needs a model, in the step or in the agent")
 	}
 	found := textMistakes("instructions", a.Instructions, maxInstructions)
-	if a.Model != "" && !modelRule.MatchString(a.Model) {
-		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", a.Model))
+	if a.Model != "" || len(a.Fallback.Models) > 0 {
+		found = append(found, modelMistakes(a.Model, a.Fallback, false)...)
+	} else {
+		found = append(found, a.Fallback.codeMistakes()...)
 	}
 	found = append(found, a.Reasoning.mistakes()...)
 	found = append(found, inline.toolMistakes()...)

@@ -106,7 +106,8 @@ func (r *reader) agentStep(prefix string, into **AgentStep) func(*yaml.Node) str
 			return "must be the name of an agent, or an inline agent, not " + describe(node)
 		}
 		r.mapping(prefix, node, []field{
-			{"model", text(&a.Model)},
+			{"model", r.models(prefix+"model", &a.Model, &a.Fallback)},
+			{"fallback", r.fallback(prefix, &a.Fallback)},
 			{"reasoning", r.reasoning(prefix, &a.Reasoning)},
 			{"instructions", text(&a.Instructions)},
 			{"tools", r.texts(prefix+"tools", &a.Tools)},

@@ -66,8 +66,8 @@ func (d *Definition) ownUses(key string) []Use {
 			all = append(all, Use{UseTool, tool, at(fmt.Sprintf("tools[%d]", i))})
 		}
 	}
-	if d.Model != "" {
-		all = append(all, Use{UseModel, d.Model, at("model")})
+	for i, model := range d.Models() {
+		all = append(all, Use{UseModel, model, at(modelKey("model", i, len(d.Models())))})
 	}
 	if d.Context.Model != "" {
 		all = append(all, Use{UseModel, d.Context.Model, at("context.model")})

@@ -46,8 +46,11 @@ func (d *Definition) mistakes() []mistake {
 	if !nameRule.MatchString(d.Name) {
 		found = append(found, newMistake("name", "%.80q must be 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", d.Name))
 	}
-	if (d.Model != "" || len(d.Steps) == 0 && d.Workflow == "" && d.Remote == nil) && !modelRule.MatchString(d.Model) {
-		found = append(found, newMistake("model", "%.80q must be provider/model, such as openai/gpt-5-mini", d.Model))
+	switch hasSteps := len(d.Steps) > 0 || d.Workflow != ""; {
+	case d.Model != "" || len(d.Fallback.Models) > 0 || !hasSteps && d.Remote == nil:
+		found = append(found, modelMistakes(d.Model, d.Fallback, hasSteps)...)
+	default:
+		found = append(found, d.Fallback.codeMistakes()...)
 	}
 	if d.TitleModel != "" && !modelRule.MatchString(d.TitleModel) {
 		found = append(found, newMistake("titleModel", "%.80q must be provider/model, such as openai/gpt-5-mini", d.TitleModel))

@@ -63,7 +63,7 @@ type Span struct {
 	Usage         *agui.TokenUsage `json:"usage"`
 	Cost          *SpanCost        `json:"cost"`
 	Error         *SpanError       `json:"error"`
-	// Attempts are all attempts, if there was more than one, or one has failed.
+	// Attempts are all attempts, if there was more than one, or one has failed or waited.
 	Attempts []SpanAttempt `json:"attempts"`
 	// Retry is set while a failed call is attempted again.
 	Retry *SpanRetry `json:"retry"`
@@ -74,12 +74,18 @@ type Span struct {
 
 // SpanAttempt is an attempt of a call.
 type SpanAttempt struct {
-	Number    int              `json:"number"` // from 1
-	StartedAt time.Time        `json:"startedAt"`
-	EndedAt   time.Time        `json:"endedAt"` // zero = it is running
-	Status    string           `json:"status"`
-	Error     *SpanError       `json:"error"`
-	Usage     *agui.TokenUsage `json:"usage"`
+	Number    int        `json:"number"` // from 1
+	StartedAt time.Time  `json:"startedAt"`
+	EndedAt   time.Time  `json:"endedAt"` // zero = it is running
+	Status    string     `json:"status"`
+	Error     *SpanError `json:"error"`
+	Model     string     `json:"model"` // provider/model that it has called; "" = none
+	// Wait is how long the attempt has waited before it could call its model; nil = it has not.
+	Wait *struct {
+		StartedAt time.Time `json:"startedAt"`
+		EndedAt   time.Time `json:"endedAt"` // zero = it waits
+	} `json:"wait"`
+	Usage *agui.TokenUsage `json:"usage"`
 	// Withdrawn is what the attempt had streamed before clients dropped it; nil = nothing.
 	Withdrawn *struct {
 		Text      string `json:"text"`

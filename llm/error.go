@@ -18,6 +18,8 @@ const (
 	CodeConflict          Code = "conflict"           // R: the same request is in progress
 	CodeTruncated         Code = "truncated"          // R: the stream ended too early
 	CodeMalformedResponse Code = "malformed_response" // R: the provider violated its protocol
+	CodeProviderBusy      Code = "provider_busy"      // R: the call was not made: a limit, or a Retry-After
+	CodeCircuitOpen       Code = "circuit_open"       // R: the call was not made: earlier ones failed
 	CodeQuotaExceeded     Code = "quota_exceeded"     // no credit or quota left
 	CodeInvalidRequest    Code = "invalid_request"    // the provider rejects the request
 	CodeRequestTooLarge   Code = "request_too_large"  // the request has too many bytes
@@ -92,7 +94,7 @@ func (e *Error) Retryable() bool {
 		return false
 	}
 	switch e.Code {
-	case CodeRateLimited, CodeUnavailable, CodeTimeout, CodeConflict, CodeTruncated, CodeMalformedResponse:
+	case CodeRateLimited, CodeUnavailable, CodeTimeout, CodeConflict, CodeTruncated, CodeMalformedResponse, CodeProviderBusy, CodeCircuitOpen:
 		return true
 	default:
 		return false
@@ -104,7 +106,7 @@ func (e *Error) Retryable() bool {
 // its answer: the provider may have produced billed tokens.
 func (e *Error) Refused() bool {
 	switch e.Code {
-	case CodeRateLimited, CodeConflict, CodeQuotaExceeded, CodeInvalidRequest, CodeRequestTooLarge, CodeContextLength,
+	case CodeRateLimited, CodeConflict, CodeProviderBusy, CodeCircuitOpen, CodeQuotaExceeded, CodeInvalidRequest, CodeRequestTooLarge, CodeContextLength,
 		CodeContentFilter, CodeUnauthorized, CodeForbidden, CodeNotFound:
 		return true
 	case CodeUnavailable:

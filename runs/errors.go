@@ -29,6 +29,9 @@ const (
 	ErrorWorkerStopped = "worker_stopped"
 	// ErrorLogUnavailable: NATS did not respond.
 	ErrorLogUnavailable = "log_unavailable"
+	// ErrorProviderBusy: a model was not called, because of a limit of the workers or of its provider.
+	// Its value is that of llm.CodeProviderBusy.
+	ErrorProviderBusy = "provider_busy"
 	// ErrorRunFailed: the run of a firing failed. Temporal may then pause the schedule.
 	ErrorRunFailed = "run_failed"
 )

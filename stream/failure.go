@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Failure tells why an attempt failed, for the trace of its run. It has no secret, and decides
-// nothing: Temporal decides about the next attempt.
+// Failure tells why an attempt failed, for the trace of its run, and for the choice of the next
+// attempt's model. It has no secret. Temporal decides whether there is a next attempt.
 type Failure struct {
 	// Code is an error code, such as rate_limited. Message has no content.
 	Code    string `json:"code"`
@@ -19,6 +19,12 @@ type Failure struct {
 	Detail string `json:"detail,omitempty"`
 	// Hint tells an operator what to do; "" = nothing is known.
 	Hint string `json:"hint,omitempty"`
+	// Model is the model whose call failed, as provider/model; "" = the attempt failed otherwise.
+	// Unusable tells that the error of the model is never attempted again, RetryAfter is the pause that
+	// its provider asked for. The next attempt chooses its model by them.
+	Model      string        `json:"model,omitempty"`
+	Unusable   bool          `json:"unusable,omitempty"`
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	// Final tells that no attempt follows. Pause is the time until the next one.
 	Final bool          `json:"final,omitempty"`
 	Pause time.Duration `json:"pause,omitempty"`

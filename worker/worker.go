@@ -194,6 +194,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Secret:        toolset.Secrets(cfg.Getenv),
 		AllowPrivate:  cfg.AllowPrivateHosts,
 		RemoteSilence: cfg.ModelSilence,
+		ModelLimits:   cfg.ModelLimits,
 		Signer:        signer,
 		Programs:      a.Programs,
 		Register:      a.Register,

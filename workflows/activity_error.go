@@ -12,8 +12,8 @@ import (
 )
 
 // externalFailures are the error types of attempts that failed without a fault of the step: its
-// worker died or stopped, or NATS was unavailable.
-var externalFailures = []string{runs.ErrorWorkerLost, runs.ErrorWorkerStopped, runs.ErrorLogUnavailable}
+// worker died or stopped, NATS was unavailable, or the model may not be called yet.
+var externalFailures = []string{runs.ErrorWorkerLost, runs.ErrorWorkerStopped, runs.ErrorLogUnavailable, runs.ErrorProviderBusy}
 
 // timedOutByOutage reports whether an activity ran out of time because of external failures.
 // Temporal then reports the error of the last attempt instead of a timeout.

@@ -51,6 +51,7 @@ type Relay struct {
 	isReplay bool     // the events are of an earlier run
 	asking   []agui.Event
 	end      *agui.RunFinished // nil = the run has not finished
+	usage    []agui.TokenUsage // of the end of the run, or of its failure
 	emitted  int               // events that the attempt has taken
 	answers  []string          // IDs of the messages of AddAnswers
 	unsent   []agui.Event      // that the attempt refused, because the run is cancelled
@@ -84,13 +85,14 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 		return nil
 	case *agui.RunFinished:
 		if !r.isReplay {
-			r.asking, r.end = append(r.asking, e), e
+			r.asking, r.end, r.usage = append(r.asking, e), e, e.Usage
 		}
 		return nil
 	case *agui.RunError:
 		if r.isReplay {
 			return nil
 		}
+		r.usage = e.Usage
 		return &RunError{Code: e.Code, Message: e.Message}
 	case *agui.Custom:
 		if !r.isReplay && remote.IsInterrupt(e) { // clients that know such events answer them in their own form
@@ -205,12 +207,10 @@ func protocolError(e agui.Event, err error) *remote.Error {
 // Interrupts returns what the remote has asked, with its own IDs.
 func (r *Relay) Interrupts() []remote.Interrupt { return remote.Interrupts(r.asking) }
 
-// Usage returns the usage that the remote has reported.
+// Usage returns the usage that the remote has reported with the end of the run, also of one that has
+// failed.
 func (r *Relay) Usage() (usage []runs.Usage) {
-	if r.end == nil {
-		return nil
-	}
-	for _, u := range r.end.Usage {
+	for _, u := range r.usage {
 		usage = append(usage, runs.Usage{
 			Provider: u.Provider, Model: u.Model, Input: u.InputTokens, Output: u.OutputTokens, Total: u.TotalTokens,
 			Reasoning: u.ReasoningTokens, CachedInput: u.CachedInputTokens, CacheWrite: u.CacheWriteInputTokens, Calls: 1,

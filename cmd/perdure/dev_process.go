@@ -365,7 +365,8 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		ModelNames: options.Names,
 		Tools:      p.tools.Registry(),
 		Secret:     toolset.Secrets(p.config.Getenv), AllowPrivate: p.options.allowPrivateHosts, RemoteSilence: cfg.ModelSilence,
-		Signer: p.signer,
+		ModelLimits: cfg.ModelLimits,
+		Signer:      p.signer,
 		Budgets: workernode.Budgets{Prices: p.prices, TenantBudget: budget.Day{
 			Amounts: budget.AmountsOf(cfg.TenantTokensPerDay, cfg.TenantCostPerDay),
 			Soft:    budget.AmountsOf(cfg.TenantSoftTokensPerDay, cfg.TenantSoftCostPerDay),

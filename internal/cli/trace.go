@@ -128,8 +128,16 @@ func notesOf(s *client.Span) []string {
 	var notes []string
 	for _, a := range s.Attempts {
 		text := fmt.Sprintf("attempt %d %s", a.Number, a.Status)
+		if a.Model != "" && a.Model != s.Model {
+			text = fmt.Sprintf("attempt %d, %s, %s", a.Number, oneLine(a.Model, maxQuotedChars), a.Status)
+		}
 		if !a.EndedAt.IsZero() {
 			text += " after " + spanDuration(a.EndedAt.Sub(a.StartedAt))
+		}
+		if w := a.Wait; w != nil && !w.EndedAt.IsZero() {
+			text += ", of which it waited " + spanDuration(w.EndedAt.Sub(w.StartedAt))
+		} else if w != nil {
+			text += ", waits for a limit of the provider"
 		}
 		if a.Error != nil {
 			text += ": " + errorText(a.Error)

@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"time"
+
 	"github.com/perdure/perdure/stream"
 )
 
@@ -13,6 +15,15 @@ type attempt struct {
 	records []*stream.Record
 	bytes   int
 	isCut   bool // records lacks some
+}
+
+// endWait ends the wait of the attempt, if there is one.
+func (a *attempt) endWait(at time.Time) {
+	if a.Wait == nil || a.Wait.EndedAt != nil {
+		return
+	}
+	end := milliseconds(at)
+	a.Wait = &Wait{StartedAt: a.Wait.StartedAt, EndedAt: &end} // copied, because an exported span refers to it
 }
 
 // maxKept bounds the records of an attempt that are kept, in bytes.

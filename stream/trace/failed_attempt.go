@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -94,6 +95,7 @@ func (f *Fold) supersede(ctx context.Context, u *unit, rec *stream.Record, why *
 	}
 	if a.EndedAt == nil {
 		at := milliseconds(rec.Time)
+		a.endWait(rec.Time)
 		a.EndedAt, a.Status, a.Error = &at, StatusFailed, why
 		if why == nil {
 			a.Status = StatusCancelled
@@ -143,7 +145,7 @@ func (f *Fold) addEvents(ctx context.Context, rec *stream.Record) error {
 	case failed != nil:
 		f.failAttempt(rec, u, failed)
 	case note != nil && u.node != nil:
-		if err := f.addNote(u, note); err != nil {
+		if err := f.addNote(u, rec.Time, note); err != nil {
 			return fmt.Errorf("trace: note of record %d: %w", rec.Seq, err)
 		}
 	}
@@ -156,15 +158,22 @@ func (f *Fold) addEvents(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// addNote adds the note of a model call: its model, and its usage so far.
-func (f *Fold) addNote(u *unit, raw json.RawMessage) error {
+// addNote adds the note of a model call: its model, whether it waits, and its usage so far.
+func (f *Fold) addNote(u *unit, at time.Time, raw json.RawMessage) error {
 	var note struct {
 		Model string     `json:"model"`
 		Usage runs.Usage `json:"usage"`
 		Free  bool       `json:"free"`
+		Waits bool       `json:"waits"`
 	}
 	if err := json.Unmarshal(raw, &note); err != nil {
 		return err
+	}
+	u.attempt.Model = note.Model
+	if note.Waits {
+		u.attempt.Wait = &Wait{StartedAt: milliseconds(at)}
+	} else {
+		u.attempt.endWait(at)
 	}
 	if u.attempt.Usage = nil; !note.Free {
 		usage := tokenUsage(note.Usage)
@@ -181,7 +190,11 @@ func (f *Fold) addNote(u *unit, raw json.RawMessage) error {
 // failAttempt ends an attempt that has reported its failure.
 func (f *Fold) failAttempt(rec *stream.Record, u *unit, failed *stream.Failure) {
 	a, at := u.attempt, milliseconds(rec.Time)
+	a.endWait(rec.Time)
 	a.EndedAt, a.Status, a.Error = &at, StatusFailed, newError(failed.Code, strings.TrimSuffix(failed.Message+": "+failed.Detail, ": "), failed.Hint)
+	if failed.Model != "" {
+		a.Model = failed.Model
+	}
 	if u.node == nil { // only a step that fails is worth a span
 		u.node = f.begin(rec, a.StartedAt, f.agentOn(rec.Lane).container(), KindStep, "advance")
 		u.node.attempts = append(u.node.attempts, a)

@@ -84,7 +84,7 @@ func (f *Fold) export(n *node) Span {
 	first, last := f.log.CursorAt(n.firstSeq), f.log.CursorAt(n.lastSeq)
 	last.Index = stream.MaxIndex
 	s.FirstCursor, s.LastCursor = first.String(), last.String()
-	if len(n.attempts) > 1 || len(n.attempts) == 1 && n.attempts[0].Status == StatusFailed {
+	if len(n.attempts) > 1 || len(n.attempts) == 1 && (n.attempts[0].Status == StatusFailed || n.attempts[0].Wait != nil) {
 		s.Attempts = make([]Attempt, 0, len(n.attempts))
 		for _, a := range n.attempts {
 			s.Attempts = append(s.Attempts, a.Attempt)

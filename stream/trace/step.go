@@ -54,6 +54,7 @@ func (f *Fold) addDone(ctx context.Context, rec *stream.Record) error {
 	if u.attempt != nil {
 		at := milliseconds(rec.Time)
 		earlier = u.attempt.records
+		u.attempt.endWait(at)
 		u.attempt.EndedAt, u.attempt.Status, u.attempt.records = &at, StatusFinished, nil
 	}
 	if u.node != nil {

@@ -104,7 +104,7 @@ type Span struct {
 	Usage *agui.TokenUsage `json:"usage,omitempty"`
 	Cost  *Cost            `json:"cost,omitempty"`
 	Error *Error           `json:"error,omitempty"`
-	// Attempts are all attempts, if there was more than one, or one has failed.
+	// Attempts are all attempts, if there was more than one, or one has failed or waited.
 	Attempts []Attempt `json:"attempts,omitempty"`
 	// Retry is set while a failed call is attempted again.
 	Retry *Retry `json:"retry,omitempty"`
@@ -122,11 +122,22 @@ type Attempt struct {
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Status    Status     `json:"status"`
 	Error     *Error     `json:"error,omitempty"`
+	// Model is the model that the attempt has called, as provider/model; "" = it has called none.
+	Model string `json:"model,omitempty"`
+	// Wait is how long the attempt has waited before it could call its model; nil = it has not.
+	Wait *Wait `json:"wait,omitempty"`
 	// Usage is that of the attempt's model call. Input is an estimate until the provider reports
 	// it, Output may be a lower bound.
 	Usage *agui.TokenUsage `json:"usage,omitempty"`
 	// Withdrawn is what the attempt had streamed before it was superseded; nil = nothing.
 	Withdrawn *Withdrawn `json:"withdrawn,omitempty"`
+}
+
+// Wait is the time that a model call has waited because of the limits of its provider.
+type Wait struct {
+	StartedAt time.Time `json:"startedAt"`
+	// EndedAt is missing while the call waits.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
 }
 
 // Withdrawn is what an attempt has streamed, and clients have dropped.

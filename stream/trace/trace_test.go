@@ -271,6 +271,63 @@ run boss: finished
 	}
 }
 
+// TestAttemptsHaveTheirModels: each attempt has the model that it has called, and the span that of the
+// last one, whether or not the log has the note of the call.
+func TestAttemptsHaveTheirModels(t *testing.T) {
+	t.Parallel()
+	for _, hasNote := range []bool{true, false} {
+		l := setup(t)
+		failed := l.begin(stream.LaneMain, "1/model")
+		l.must(failed.Note(json.RawMessage(`{"model":"test/m","usage":{"input":3}}`)))
+		l.must(failed.ReportFailure(t.Context(), stream.Failure{Code: "unavailable", Model: "test/m"}))
+		failed.Close()
+		refused := l.begin(stream.LaneMain, "1/model")
+		l.must(refused.ReportFailure(t.Context(), stream.Failure{Code: "not_found", Model: "none/m", Unusable: true}))
+		refused.Close()
+		last := l.begin(stream.LaneMain, "1/model")
+		if hasNote {
+			l.must(last.Note(json.RawMessage(`{"model":"other/n","usage":{"input":3}}`)))
+			l.must(last.Flush(t.Context()))
+		}
+		l.finish(last, stream.LaneMain, stream.Result{}, `{"outcome":"success","messageId":"m","usage":{"provider":"other","model":"n","input":4,"output":2}}`)
+		model := l.read().Spans[2]
+		got := []string{model.Name, model.Model}
+		for _, a := range model.Attempts {
+			got = append(got, a.Model)
+		}
+		if want := []string{"other/n", "other/n", "test/m", "none/m", "other/n"}; !slices.Equal(got, want) {
+			t.Errorf("with a note %t: name, model, and models of the attempts = %q, want %q", hasNote, got, want)
+		}
+	}
+}
+
+// TestAttemptWaitsForItsLimit: the trace has the wait of a call for the limit of its provider, also if the
+// call is the only attempt and has not failed.
+func TestAttemptWaitsForItsLimit(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		l := setup(t)
+		a := l.begin(stream.LaneMain, "1/model")
+		l.must(a.Note(json.RawMessage(`{"model":"test/m","usage":{},"free":true,"waits":true}`)))
+		l.must(a.Flush(t.Context()))
+		waiting := l.read().Spans[2].Attempts
+		if len(waiting) != 1 || waiting[0].Wait == nil || waiting[0].Wait.EndedAt != nil || waiting[0].Model != "test/m" {
+			t.Fatalf("attempts of a call that waits = %+v, want one that waits", waiting)
+		}
+		if fails {
+			l.must(a.ReportFailure(t.Context(), stream.Failure{Code: "provider_busy", Model: "test/m"}))
+		} else {
+			l.must(a.Note(json.RawMessage(`{"model":"test/m","usage":{"input":3}}`)))
+			l.must(a.Flush(t.Context()))
+		}
+		wait := l.read().Spans[2].Attempts[0].Wait
+		if wait == nil || wait.EndedAt == nil || wait.EndedAt.Before(wait.StartedAt) {
+			t.Errorf("wait after its end, fails %t = %+v, want its times", fails, wait)
+		}
+		a.Close()
+	}
+}
+
 // TestInterruptsAreWaits: an interrupt waits from its announcement to its decision, and the next
 // segment of the run has the call that the decision allows.
 func TestInterruptsAreWaits(t *testing.T) {

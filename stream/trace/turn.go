@@ -52,9 +52,13 @@ func (f *Fold) endModel(rec *stream.Record, u *unit, result *doneResult) error {
 	}
 	u.node.span.MessageID = answer.MessageID
 	if answer.Usage != (runs.Usage{}) {
+		// The log may lack the note of a short answer. The models of earlier attempts may be others.
+		if u.attempt == nil || u.attempt.Model == "" {
+			u.node.span.Model, u.node.span.Name = "", "model"
+		}
 		u.node.addUsage(answer.Usage)
 		if u.attempt != nil {
-			u.attempt.Usage = u.node.span.Usage
+			u.attempt.Model, u.attempt.Usage = u.node.span.Model, u.node.span.Usage
 		}
 	}
 	f.usage = runs.Sum(f.usage, []runs.Usage{answer.Usage}, answer.OtherUsage)

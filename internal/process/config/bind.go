@@ -1,6 +1,10 @@
 package config
 
-import "github.com/spf13/pflag"
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/perdure/perdure/internal/control/admission"
+)
 
 // The functions of this file map each variable to its field in Config and to its parser. The table
 // in variables.go refers to them.
@@ -47,6 +51,7 @@ func maxStreams(c *Config) pflag.Value    { return bind(&c.MaxStreams, upTo(1_00
 func quotas(c *Config) pflag.Value        { return bind(&c.Quotas, text) }
 func metricsAddr(c *Config) pflag.Value   { return bind(&c.MetricsAddr, hostPort) }
 func workflowCache(c *Config) pflag.Value { return bind(&c.WorkflowCache, upTo(1_000_000)) }
+func modelLimits(c *Config) pflag.Value   { return bind(&c.ModelLimits, admission.ParseLimits) }
 func modelSilence(c *Config) pflag.Value  { return bind(&c.ModelSilence, positiveDuration) }
 func allowPrivateHosts(c *Config) pflag.Value {
 	return bind(&c.AllowPrivateHosts, truth)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth/principals"
+	"github.com/perdure/perdure/internal/control/admission"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/stream"
 )
@@ -117,6 +118,8 @@ type WorkerOptions struct {
 	// ModelSilence is how long a model may send nothing before the call is repeated, and how long a
 	// remote agent may.
 	ModelSilence time.Duration
+	// ModelLimits bounds the calls of model providers.
+	ModelLimits admission.Limits
 	// WorkflowCache bounds the workflows in the worker's memory.
 	WorkflowCache int
 	// AllowPrivateHosts permits tools to reach loopback and private networks.

@@ -233,6 +233,8 @@ var groups = []group{
 			Meaning: "Build ID of the worker in its deployment. Runs move to another version only between turns"},
 		{Name: "PERDURE_DEPLOYMENT", For: workerOnly, value: deployment,
 			Meaning: "Temporal worker deployment of the worker. Not set: the worker is not versioned"},
+		{Name: "PERDURE_MODEL_LIMITS", For: workerDev, value: modelLimits,
+			Meaning: "Limits of model providers, the same for all workers, which share them: calls at once, calls per minute, or both, such as openai=32/600rpm,anthropic=16. Not set: unlimited"},
 		{Name: "PERDURE_MODEL_SILENCE", Default: "5m", For: workerDev, value: modelSilence,
 			Meaning: "Maximum time without a chunk from the model, or without a byte from a remote agent. The worker then repeats the call, for a remote agent as remote.retry says"},
 		{Name: "PERDURE_PROMOTE", For: workerOnly, value: promote,

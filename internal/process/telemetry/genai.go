@@ -42,6 +42,8 @@ const (
 	attrEstimated = attribute.Key("perdure.usage.estimated")
 	attrCurrency  = attribute.Key("perdure.usage.currency")
 	metricCost    = "perdure.model.cost"
+	attrWait      = attribute.Key("perdure.model.wait")
+	metricWait    = "perdure.model.wait"
 )
 
 // scope is the instrumentation scope of Perdure's own spans and metrics.
@@ -53,6 +55,7 @@ type Chat struct {
 	ctx      context.Context
 	span     trace.Span
 	start    time.Time
+	request  ChatRequest
 	hasChunk bool // Chunk was called
 	attrs    []attribute.KeyValue
 }
@@ -82,7 +85,7 @@ func StartChat(ctx context.Context, r ChatRequest) (context.Context, *Chat) {
 	attrs := []attribute.KeyValue{attrOperation.String(spanChat), attrProvider.String(conventional(r.Provider)), attrRequestModel.String(r.Model)}
 	ctx, span := otel.Tracer(scope).Start(ctx, spanChat+" "+r.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...),
 		trace.WithAttributes(RunFrom(ctx).attributes()...))
-	return ctx, &Chat{ctx: ctx, span: span, start: time.Now(), attrs: attrs}
+	return ctx, &Chat{ctx: ctx, span: span, start: time.Now(), request: r, attrs: attrs}
 }
 
 // StartAgent starts the span of a run of an agent on another server. It is used like the result of
@@ -100,6 +103,19 @@ func conventional(provider string) string {
 		return "gcp.gemini"
 	}
 	return provider
+}
+
+// Waited records that the call has waited for its admission since StartChat. The duration of the call
+// begins now. It is called before Chunk.
+func (c *Chat) Waited(d time.Duration) {
+	modelWait.record(c.ctx, d.Seconds(), labelProvider.String(c.request.Provider), labelModel.String(c.request.Model))
+	c.span.SetAttributes(attrWait.Float64(d.Seconds()))
+	c.start = time.Now()
+}
+
+// CountOpenCircuits adds n to the models whose circuit is open.
+func CountOpenCircuits(ctx context.Context, provider, model string, n int64) {
+	openCircuits.count(ctx, n, labelProvider.String(provider), labelModel.String(model))
 }
 
 // Chunk records the arrival of a chunk of the answer. Calls after the first have no effect.

@@ -45,11 +45,13 @@ const (
 
 // Labels of metrics that no span has as attributes.
 const (
-	labelAgent   = attribute.Key("agent")
-	labelOutcome = attribute.Key("outcome")
-	labelCode    = attribute.Key("code")
-	labelEnd     = attribute.Key("end")
-	labelKind    = attribute.Key("kind")
+	labelAgent    = attribute.Key("agent")
+	labelOutcome  = attribute.Key("outcome")
+	labelCode     = attribute.Key("code")
+	labelEnd      = attribute.Key("end")
+	labelKind     = attribute.Key("kind")
+	labelProvider = attribute.Key("provider")
+	labelModel    = attribute.Key("model")
 )
 
 // modelCall are the labels of all metrics of model calls.
@@ -83,6 +85,12 @@ var (
 		Description: "what the retention removed; `kind` is `threads`, or `audit` for entries of the audit log", Labels: []attribute.Key{labelKind}}
 	modelCost = Metric{Name: metricCost, Type: Counter, Process: processWorker, Description: "cost of model calls of models with a price, in the currency of the prices",
 		Labels: append([]attribute.Key{attrCurrency, attrEstimated}, modelCall...)}
+	openCircuits = Metric{Name: "perdure.model.circuits.open", Type: Gauge, Process: processWorker,
+		Description: "models that a worker does not call, or probes, because [calls have failed](../guides/models.md#when-a-model-keeps-failing)",
+		Labels:      []attribute.Key{labelProvider, labelModel}}
+	modelWait = Metric{Name: metricWait, Unit: "s", Type: Histogram, Process: processWorker,
+		Description: "time that model calls waited because of the [limits](configuration.md#limits-of-model-providers) of their provider; calls that wait for less than 0.1 s are not recorded",
+		Labels:      []attribute.Key{labelProvider, labelModel}, buckets: durationBuckets}
 	modelDuration = Metric{Name: metricDuration, Unit: "s", Type: Histogram, Process: processWorker, Description: "duration of model calls",
 		Labels: modelCall, buckets: durationBuckets}
 	modelFirstChunk = Metric{Name: metricFirstChunk, Unit: "s", Type: Histogram, Process: processWorker, Description: "time from the request of a model call to the first chunk of the response",
@@ -94,7 +102,7 @@ var (
 // Metrics returns the definitions of Perdure's own metrics. The process also exports the metrics of
 // its HTTP server, of Temporal's SDK and of the Go runtime.
 func Metrics() []Metric {
-	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, expired, modelCost, modelDuration, modelFirstChunk, modelTokens})
+	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, expired, modelCost, openCircuits, modelWait, modelDuration, modelFirstChunk, modelTokens})
 }
 
 // count changes a counter or a gauge by n. Instruments are looked up by name; the SDK returns the

@@ -3,6 +3,7 @@ package workernode
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +26,7 @@ import (
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/auth/principals"
+	"github.com/perdure/perdure/internal/control/admission"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/control/quota"
@@ -57,6 +59,8 @@ type Config struct {
 	// node is Alone.
 	Tasks  *presence.Tasks
 	Models map[string]llm.Model
+	// ModelLimits bounds the calls of Models, of all workers together; nil = there are no limits.
+	ModelLimits admission.Limits
 	// ModelNames returns the configured providers of Models and their scripts, for the announcement.
 	// It is called concurrently. nil = there are none.
 	ModelNames func() agents.Names
@@ -150,6 +154,7 @@ type Node struct {
 	board    *announce.Board
 	tools    *announce.Announcement
 	presence *presence.Presence
+	models   *admission.Gate // nil = the node calls no models
 	restore  *restoration
 	routing  *routing // nil = this worker routes no events
 	audit    *store.Writer
@@ -211,8 +216,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
 		a.Events = n.routing.router
-	}
-	if !cfg.Queues.ToolsOnly {
+		if n.models, err = admission.Open(ctx, l, rand.Text(), cfg.ModelLimits); err != nil {
+			return nil, errors.Join(err, n.stopBackground(ctx))
+		}
+		a.Admission = n.models
 		if a.Usage, err = usage.Open(ctx, l); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
@@ -403,6 +410,9 @@ func (n *Node) stopBackground(ctx context.Context) error {
 	}
 	g.Go(func() error { n.routing.stop(); return nil })
 	g.Go(n.commands.Stop)
+	if n.models != nil {
+		g.Go(func() error { n.models.Stop(); return nil })
+	}
 	if n.threads != nil {
 		g.Go(func() error { n.threads.Stop(); return nil })
 	}

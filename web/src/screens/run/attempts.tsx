@@ -7,7 +7,7 @@ import { type Attempt, isSame, type TraceError, type Withdrawn } from "./trace";
 
 /** The attempts of a call, each with its error and with what it had said. told: an error that is told elsewhere, and not again. */
 export function Attempts({ attempts, told }: { attempts: readonly Attempt[]; told?: TraceError | undefined }) {
-  if (attempts.length === 1 && !attempts[0]!.withdrawn) return null; // the error of the span has the same
+  if (attempts.length === 1 && !attempts[0]!.withdrawn && !attempts[0]!.wait) return null; // the error of the span has the same
   return (
     <section aria-label="Attempts" className={styles.attempts}>
       <h3>{attempts.length === 1 ? "Attempt" : `${attempts.length} attempts`}</h3>
@@ -17,8 +17,14 @@ export function Attempts({ attempts, told }: { attempts: readonly Attempt[]; tol
             <p className={styles.head}>
               <strong>Attempt {attempt.number}</strong>
               <Status value={attempt.status} />
+              {attempts.some(({ model }) => model !== attempt.model) && attempt.model !== undefined && <span>{safeText(attempt.model)}</span>}
               <span className="muted">{(attempt.endedAt !== undefined || attempt.status === "running") && <Duration from={attempt.startedAt} to={attempt.endedAt} />}</span>
             </p>
+            {attempt.wait && (
+              <p className="muted">
+                Waited for a limit of the provider: <Duration from={attempt.wait.startedAt} to={attempt.wait.endedAt} />
+              </p>
+            )}
             {attempt.error && (isSame(attempt.error, attempts[i - 1]?.error ?? told) ? <p className="muted">The same error: <code>{safeText(attempt.error.code)}</code></p> : <Failure error={attempt.error} />)}
             {attempt.withdrawn && <Said withdrawn={attempt.withdrawn} />}
           </li>

@@ -1,0 +1,35 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// bucket is what a worker writes to the bucket with. It is safe for concurrent use.
+type bucket struct {
+	kv       jetstream.KeyValue
+	worker   string          // a name of this process that no other one has, also not an earlier one
+	lifetime context.Context // ends when the gate stops
+	tasks    *sync.WaitGroup // the goroutines of the gate
+}
+
+// writeTimeout bounds a write after the end of a call.
+const writeTimeout = 5 * time.Second
+
+// afterwards does a write in the background. The gate waits for it when it stops.
+func (b bucket) afterwards(write func(ctx context.Context) error) {
+	b.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(b.lifetime, writeTimeout)
+		defer cancel()
+		_ = write(ctx) // a renewal repeats it, and leases and pauses end by themselves
+	})
+}
+
+// The first parts of keys.
+const (
+	keyLimit = "limit"
+	keyPause = "pause"
+)

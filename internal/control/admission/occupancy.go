@@ -1,0 +1,122 @@
+package admission
+
+import (
+	"slices"
+	"time"
+)
+
+// occupancy is what all workers do at one provider: the value of its key in the bucket. Its times are
+// those of the workers' clocks.
+type occupancy struct {
+	// Workers are those that have calls or wait for one, by their IDs.
+	Workers map[string]lease `json:"workers,omitempty"`
+	// Waiting are the workers that wait, in the order in which they began to. A worker whose turn has
+	// come goes to the end, so that each gets its share.
+	Waiting []string `json:"waiting,omitempty"`
+	// Next is the theoretical arrival time of the generic cell rate algorithm, in microseconds since
+	// 1970: the rate is used up to this time.
+	Next int64 `json:"next,omitempty"`
+}
+
+// lease is the calls of a worker. It ends with Until, in milliseconds since 1970, unless the worker
+// renews it: the calls of a killed worker do not count for long.
+type lease struct {
+	Calls int   `json:"calls,omitempty"`
+	Until int64 `json:"until"`
+}
+
+// leaseTime is the time of a lease, and renewEvery the interval of its renewals.
+const (
+	leaseTime  = 10 * time.Second
+	renewEvery = 3 * time.Second
+)
+
+// expire removes the leases that have ended.
+func (o *occupancy) expire(now time.Time) {
+	for id, l := range o.Workers {
+		if l.Until <= now.UnixMilli() {
+			delete(o.Workers, id)
+		}
+	}
+	o.Waiting = slices.DeleteFunc(o.Waiting, func(id string) bool { _, isLive := o.Workers[id]; return !isLive })
+}
+
+// hold sets the number of calls of a worker and renews its lease. A worker without calls that does not
+// wait has no lease.
+func (o *occupancy) hold(worker string, calls int, now time.Time) {
+	if calls == 0 && !slices.Contains(o.Waiting, worker) {
+		delete(o.Workers, worker)
+		return
+	}
+	if o.Workers == nil {
+		o.Workers = map[string]lease{}
+	}
+	o.Workers[worker] = lease{calls, now.Add(leaseTime).UnixMilli()}
+}
+
+// leave removes a worker from those that wait.
+func (o *occupancy) leave(worker string) {
+	o.Waiting = slices.DeleteFunc(o.Waiting, func(id string) bool { return id == worker })
+}
+
+// calls returns the active calls of all workers.
+func (o *occupancy) calls() (n int) {
+	for _, l := range o.Workers {
+		n += l.Calls
+	}
+	return n
+}
+
+// delay returns how long a worker has to wait for another call; 0 = it may begin now. Without a lease
+// that ends, or a time of the rate, the result is an upper bound: a call of another worker may end
+// earlier.
+func (o *occupancy) delay(worker string, limit Limit, now time.Time) time.Duration {
+	// The workers that wait longer come first, as far as calls are free.
+	ahead := slices.Index(o.Waiting, worker)
+	if ahead < 0 {
+		ahead = len(o.Waiting)
+	}
+	var wait time.Duration
+	if limit.Calls > 0 && limit.Calls-o.calls() <= ahead {
+		wait = leaseTime
+		for _, l := range o.Workers {
+			wait = min(wait, max(time.UnixMilli(l.Until).Sub(now), time.Millisecond))
+		}
+	}
+	if limit.PerMinute > 0 {
+		earliest := o.arrival(now).Add(limit.interval() * time.Duration(ahead+1-limit.burst()))
+		wait = max(wait, earliest.Sub(now))
+	}
+	return wait
+}
+
+// arrival returns the theoretical arrival time of the next call.
+func (o *occupancy) arrival(now time.Time) time.Time {
+	if next := time.UnixMicro(o.Next); next.After(now) {
+		return next
+	}
+	return now
+}
+
+// begin counts another call of a worker, which has calls then.
+func (o *occupancy) begin(worker string, calls int, limit Limit, now time.Time) {
+	o.leave(worker)
+	o.hold(worker, calls, now)
+	if limit.PerMinute > 0 {
+		o.Next = o.arrival(now).Add(limit.interval()).UnixMicro()
+	}
+}
+
+// wait adds a worker to those that wait. It reports whether that has changed anything that other
+// workers have to know: a lease is renewed before it ends.
+func (o *occupancy) wait(worker string, calls int, now time.Time) (isChanged bool) {
+	known := slices.Contains(o.Waiting, worker)
+	if known && time.UnixMilli(o.Workers[worker].Until).Sub(now) > leaseTime-renewEvery {
+		return false
+	}
+	if !known {
+		o.Waiting = append(o.Waiting, worker)
+	}
+	o.hold(worker, calls, now)
+	return true
+}
