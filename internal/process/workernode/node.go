@@ -212,7 +212,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if !cfg.Queues.ToolsOnly {
-		if n.routing, err = startRouting(ctx, cfg, a.Dispatch, c); err != nil {
+		if n.routing, err = startRouting(ctx, a.Dispatch, cfg.Snapshots, c, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
 		a.Events = n.routing.router

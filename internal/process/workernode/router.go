@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -31,7 +32,7 @@ type routing struct {
 
 // startRouting opens the store of events, loads the waits and the agents, and routes events until stop,
 // which the caller must call. It does not end with ctx.
-func startRouting(ctx context.Context, cfg Config, d *dispatch.Dispatcher, agents *catalog.Catalog) (*routing, error) {
+func startRouting(ctx context.Context, d *dispatch.Dispatcher, snapshots *snapshot.Store, agents *catalog.Catalog, logger *slog.Logger) (*routing, error) {
 	store, err := events.Open(ctx, d.Log)
 	if err != nil {
 		return nil, err
@@ -45,8 +46,8 @@ func startRouting(ctx context.Context, cfg Config, d *dispatch.Dispatcher, agent
 		waits.Stop()
 		return nil, err
 	}
-	r.router.Decide, r.router.IsDecided, r.router.Trigger = decide(d), isDecided(cfg.Snapshots), trigger(cfg.Temporal, agents)
-	r.router.OnError = func(err error) { cfg.Logger.Warn("events are routed again", "error", err) }
+	r.router.Decide, r.router.IsDecided, r.router.Trigger = decide(d), isDecided(snapshots), trigger(d.Temporal, agents)
+	r.router.OnError = func(err error) { logger.Warn("events are routed again", "error", err) }
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wait.Go(func() { r.router.Run(ctx) })
 	return r, nil
