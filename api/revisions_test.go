@@ -95,7 +95,7 @@ func TestPutAgentRefuses(t *testing.T) {
 			{Pointer: "/limits/turns", Line: 4, Column: 10, Detail: "limits.turns must be greater than zero"},
 		}},
 		"JSON": {body: "{\"name\": \"a\",\n \"model\": 7}", contentType: "application/json", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{
-			{Pointer: "/model", Line: 2, Column: 11, Detail: "model must be text, not a number"},
+			{Pointer: "/model", Line: 2, Column: 11, Detail: "model must be a model, or a list of models, not a number"},
 		}},
 		"an entry of a list": {body: "name: a\nmodel: p/m\nstate: {predict: [{tool: f, argument: x, key: ''}]}\n", wantStatus: 400, wantCode: "invalid_agent", wantErrors: []problem.Mistake{
 			{Pointer: "/state/predict/0/key", Line: 3, Column: 47, Detail: "state.predict[0].key must have 1 to 128 bytes of UTF-8"},

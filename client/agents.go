@@ -14,6 +14,8 @@ type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Model       string `json:"model"`
+	// FallbackModels are the models after Model, in the order in which a failed call attempts them.
+	FallbackModels []string `json:"fallbackModels"`
 	// Remote is the host of the server of a remote agent, which has no model; "" = the agent is not
 	// remote.
 	Remote string `json:"remote"`

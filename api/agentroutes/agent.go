@@ -20,6 +20,8 @@ type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Model       string `json:"model"`
+	// FallbackModels are the models after Model, in the order in which a failed call attempts them.
+	FallbackModels []string `json:"fallbackModels,omitempty"`
 	// Remote is the host of the server of a remote agent.
 	Remote string `json:"remote,omitempty"`
 	// Scope tells to whom the agent belongs. Tenant is set for ScopeTenant.
@@ -80,7 +82,7 @@ func (r *Routes) requested(ctx context.Context, c *gin.Context) (catalog.Publish
 func (r *Routes) describe(p catalog.Published) Agent {
 	others, missing := r.subagents(p)
 	a := Agent{
-		Name: p.Name, Description: p.Description, Model: p.Model, Remote: p.RemoteHost(), Scope: scopeOf(p.Tenant), Tenant: p.Tenant, Tools: p.Tools, Agents: p.UsedAgents(), Revision: p.Revision,
+		Name: p.Name, Description: p.Description, Model: p.Model, FallbackModels: p.Fallback.Models, Remote: p.RemoteHost(), Scope: scopeOf(p.Tenant), Tenant: p.Tenant, Tools: p.Tools, Agents: p.UsedAgents(), Revision: p.Revision,
 		Capabilities: capabilities(p, others, involvementOf(p.Definition, func(name string) *agents.Definition { return r.definition(p.Tenant, name) })),
 	}
 	if r.Tools != nil {

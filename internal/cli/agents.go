@@ -47,12 +47,12 @@ func (e *environment) listAgents() *cobra.Command {
 	}
 }
 
-// modelOf returns the model of an agent, or where a remote agent runs.
+// modelOf returns the models of an agent, or where a remote agent runs.
 func modelOf(a client.Agent) string {
 	if a.Remote != "" {
 		return "remote: " + a.Remote
 	}
-	return a.Model
+	return strings.Join(append([]string{a.Model}, a.FallbackModels...), ", ")
 }
 
 // shortRevision returns the first 12 digits of a revision, which suffice to distinguish revisions,

@@ -117,7 +117,7 @@ func (b *breakers) allow(model string) (report func(error), err error) {
 	if err != nil {
 		left := known.left()
 		return nil, &llm.Error{
-			Code: llm.CodeCircuitOpen, RetryAfter: left + rand.N(time.Second),
+			Code: llm.CodeCircuitOpen, RetryAfter: left + rand.N(time.Second), //nolint:gosec // no secret
 			Reason: fmt.Sprintf("at least %d calls of the model in a row have failed in this worker; the next one is made in %s", tripAfter, left.Round(time.Second)),
 		}
 	}

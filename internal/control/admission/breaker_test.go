@@ -43,7 +43,7 @@ func TestCircuit(t *testing.T) {
 			t.Errorf("another model: %v, want it to be called", err)
 		}
 
-		time.Sleep(openTime + time.Millisecond)
+		<-time.After(openTime + time.Millisecond)
 		probe, err := b.allow("p/m")
 		if err != nil {
 			t.Fatalf("call after the pause: %v, want it to be made", err)
@@ -56,7 +56,7 @@ func TestCircuit(t *testing.T) {
 			t.Errorf("call after the probe has failed: %v, want circuit_open", err)
 		}
 
-		time.Sleep(openTime + time.Millisecond)
+		<-time.After(openTime + time.Millisecond)
 		if err := call(nil); err != nil {
 			t.Fatalf("second probe: %v, want it to be made", err)
 		}

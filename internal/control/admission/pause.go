@@ -83,7 +83,7 @@ func (p *pauses) await(ctx context.Context, model string) error {
 	if left > briefPause {
 		// The calls of all runs must not begin in the same moment.
 		return &llm.Error{
-			Code: llm.CodeProviderBusy, RetryAfter: left + rand.N(briefPause),
+			Code: llm.CodeProviderBusy, RetryAfter: left + rand.N(briefPause), //nolint:gosec // no secret
 			Reason: fmt.Sprintf("the provider wants no calls of the model for %s (Retry-After)", left.Round(time.Second)),
 		}
 	}

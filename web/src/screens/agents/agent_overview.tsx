@@ -28,7 +28,7 @@ export function AgentOverview({ agent }: { agent: Agent }) {
       <Warnings warnings={agent.warnings ?? []} />
       <dl className={styles.facts}>
         {agent.remote === undefined
-          ? <Fact label="Model">{agent.model === "" ? "none of its own" : <code>{agent.model}</code>}</Fact>
+          ? <Fact label="Model">{agent.model === "" ? "none of its own" : <code>{[agent.model, ...(agent.fallbackModels ?? [])].join(", ")}</code>}</Fact>
           : <Fact label="Server"><code>{safeText(agent.remote)}</code></Fact>}
         <Fact label="Tools"><ToolList tools={agent.tools ?? []} unavailable={agent.unavailableTools ?? []} /></Fact>
         <Fact label="Scope">{agent.scope === "tenant" ? `the tenant ${agent.tenant ?? ""}` : "all tenants of the platform"}</Fact>
