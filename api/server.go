@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/approvalroutes"
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/api/commands"
@@ -113,6 +114,8 @@ type Config struct {
 	// Threads is the index of threads, in memory. nil = the route that lists threads is missing.
 	Threads *threads.Index
 
+	// Files stores the files of tenants. nil = its routes are missing, and base64 data stays in messages.
+	Files *Files
 	// Usage counts what runs have used. nil = the route of the report is missing.
 	Usage *usage.Ledger
 	// Quotas are the rates and the quotas of tenants. nil = the defaults.
@@ -194,6 +197,7 @@ type Server struct {
 	logger         *slog.Logger
 	finder         *lookup.Finder
 	access         *access.Guard
+	attachments    *attachments.Attachments // nil = there are no files
 	commands       *commands.Sender
 	views          view.Viewer
 	dispatch       *dispatch.Dispatcher
@@ -281,8 +285,10 @@ func New(cfg Config) *Server {
 		MaxStreams: cfg.MaxStreams,
 		Quotas:     cfg.Quotas,
 	})
-	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch}
 	s.access = &access.Guard{Policies: cfg.Policies, Log: cfg.Log, Threads: cfg.Threads}
+	s.meter = s.newMeter()
+	s.attachments = cfg.Files.attachments(s.access, s.meter)
+	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch, Files: s.attachments}
 	s.decisions = decisions.NewService(s.finder, s.commands, cfg.Catalog, cfg.Tools, index, s.access)
 	s.sockets = sockets.New(sockets.Config{
 		Problems:             s.Writer,
@@ -306,12 +312,12 @@ func New(cfg Config) *Server {
 		MaxRequestsPerSocket: cfg.MaxSocketRequests,
 		MaxSockets:           cfg.MaxSockets,
 	})
-	s.meter, s.started = s.newMeter(), time.Now()
-	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Holds: holds}
+	s.started = time.Now()
+	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Holds: holds, Files: s.attachments}
 	s.threads = threadroutes.New(threadroutes.Config{
 		Meter:    s.meter,
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Deletion: s.deletion, Watcher: s.silenceWatcher,
-		Stuck: &stuck.Checker{Temporal: cfg.Temporal}, Access: s.access, Index: cfg.Threads,
+		Stuck: &stuck.Checker{Temporal: cfg.Temporal}, Access: s.access, Index: cfg.Threads, Files: s.attachments,
 	})
 	return s
 }
@@ -443,6 +449,7 @@ func (s *Server) routes() *gin.Engine {
 		}
 		routes.Register(v1)
 	}
+	s.registerFiles(v1)
 	if s.Usage != nil {
 		routes := &usageroutes.Routes{Writer: s.Writer, Access: s.access, Ledger: s.Usage}
 		routes.Register(v1)

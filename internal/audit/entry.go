@@ -35,6 +35,8 @@ const (
 	TriggerSchedule Action = "schedule.trigger"
 	// FireSchedule is a firing of a schedule, which no caller requests. A worker records it.
 	FireSchedule  Action = "schedule.fire"
+	UploadFile    Action = "file.upload"
+	DeleteFile    Action = "file.delete"
 	PublishAgent  Action = "agent.publish"
 	DraftAgent    Action = "agent.draft"
 	SetHold       Action = "hold.set"
