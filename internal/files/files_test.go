@@ -353,6 +353,7 @@ func TestTypes(t *testing.T) {
 		{"image/png", "\x01\x02\x03", "application/octet-stream"},
 		{"text/html", "\x01\x02\x03", "application/octet-stream"},
 		{"no type", "text", "text/plain"},
+		{"application/x-www-form-urlencoded", "\x01\x02\x03", "application/octet-stream"},
 	} {
 		if f := put(t, s, files.Upload{Tenant: "acme", Type: tt.declared}, tt.content); f.Type != tt.want {
 			t.Errorf("%q declared as %q: got %q, want %q", tt.content, tt.declared, f.Type, tt.want)

@@ -24,11 +24,14 @@ var textual = []string{"application/json", "application/xml", "application/yaml"
 // recognized has none of them, whatever the caller says.
 var recognized = []string{"image/", "audio/", "video/", "text/", "application/pdf", "application/zip", "application/gzip"}
 
+// forms are the media types that clients declare by default, and that say nothing about a file.
+var forms = []string{"application/x-www-form-urlencoded", "multipart/form-data"}
+
 // TypeOf returns the media type of a file: the declared one if the first bytes of the content allow
 // it, else the one that they show.
 func TypeOf(declared string, head []byte) string {
 	declared, _, err := mime.ParseMediaType(declared)
-	if err != nil {
+	if err != nil || slices.Contains(forms, declared) {
 		declared = ""
 	}
 	found := mimetype.Detect(head)
