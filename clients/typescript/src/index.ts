@@ -39,6 +39,7 @@ export type {
   Revision,
   Run,
   Schedule,
+  StoredFile,
   ScheduleSpec,
   Share,
   Span,
