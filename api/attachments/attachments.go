@@ -202,7 +202,7 @@ func (a *Attachments) Readable(ctx context.Context, tenant, id string) (*files.F
 	if denied == nil {
 		return f, nil
 	}
-	for _, thread := range f.Threads {
+	for thread := range f.Threads {
 		if a.Access.Check(ctx, stream.Thread{Tenant: tenant, ID: thread}, policy.ReadThread) == nil {
 			return f, nil
 		}

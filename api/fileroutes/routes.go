@@ -181,7 +181,7 @@ func (r *Routes) remove(c *gin.Context) error {
 	if err := r.Access.CheckFile(ctx, f.Owner, policy.DeleteFile); err != nil {
 		return err
 	}
-	for _, thread := range f.Threads {
+	for thread := range f.Threads {
 		if err := r.Deletion.CheckHold(ctx, stream.Thread{Tenant: caller.Tenant, ID: thread}); err != nil {
 			return err
 		}

@@ -54,3 +54,17 @@ func (s *Store) Interrupt(t *testing.T, tenant string) {
 		}
 	}
 }
+
+// Age makes the references to a file older.
+func (s *Store) Age(t *testing.T, f *File, by time.Duration) {
+	t.Helper()
+	err := s.changeFile(t.Context(), f.Tenant, f.ID, func(stored *storedFile) (*storedFile, error) {
+		for thread, since := range stored.Threads {
+			stored.Threads[thread] = since.Add(-by)
+		}
+		return stored, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -3,7 +3,6 @@ package files
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,8 +51,8 @@ type File struct {
 	// Owner is the subject that has uploaded the file; "" = an anonymous caller.
 	Owner     string    `json:"owner,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
-	// Threads are the IDs of the threads that refer to the file.
-	Threads []string `json:"threads,omitempty"`
+	// Threads are the threads that refer to the file, by their IDs, with the times of the references.
+	Threads map[string]time.Time `json:"threads,omitempty"`
 
 	Content contentRef `json:"content"`
 }
@@ -69,7 +68,10 @@ type contentRef struct {
 func (f *File) URL() string { return Path + f.ID }
 
 // IsOf reports whether a thread refers to the file.
-func (f *File) IsOf(thread string) bool { return slices.Contains(f.Threads, thread) }
+func (f *File) IsOf(thread string) bool {
+	_, ok := f.Threads[thread]
+	return ok
+}
 
 // ExpiresAt returns when the file is deleted unless a thread refers to it by then; zero = a thread does.
 func (f *File) ExpiresAt() time.Time {

@@ -276,6 +276,25 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepKeepsNewReference: a sweep does not take a file from a thread whose first input is on the way,
+// however old the file is, and however old the sweep's index is.
+func TestSweepKeepsNewReference(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	f := put(t, s, files.Upload{Tenant: "acme", Thread: "begins"}, "text")
+	s.Age(t, f, 3*time.Hour)
+	x := index(t, s)
+	exists := func(context.Context, stream.Thread) (bool, error) {
+		return false, s.Attach(t.Context(), "acme", f.ID, "begins") // the input arrives within the sweep
+	}
+	if err := s.Sweep(t.Context(), x, time.Now(), exists); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Find(t.Context(), "acme", f.ID); err != nil || !found.IsOf("begins") {
+		t.Errorf("file = %+v, %v, want one of the thread", found, err)
+	}
+}
+
 func TestMovedFileIsOne(t *testing.T) {
 	t.Parallel()
 	s := open(t, streamtest.Server(t), files.Options{}, false)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +72,18 @@ type storedFile struct {
 	File
 
 	EncodedName json.RawMessage `json:"name,omitempty"`
+}
+
+// refer adds a thread to those that refer to the file. It renews the time of an old reference: the thread
+// may have been deleted, and begin again.
+func (f *storedFile) refer(thread string, now time.Time) {
+	if since, ok := f.Threads[thread]; ok && now.Sub(since) < interrupted/2 {
+		return
+	}
+	if f.Threads == nil {
+		f.Threads = map[string]time.Time{}
+	}
+	f.Threads[thread] = now
 }
 
 // storedBlob is the value of a blob.
@@ -160,12 +171,10 @@ func (s *Store) Attach(ctx context.Context, tenant, id, thread string) error {
 		switch {
 		case f == nil:
 			return nil, ErrUnknown
-		case f.IsOf(thread):
-		case len(f.Threads) >= maxThreads:
+		case !f.IsOf(thread) && len(f.Threads) >= maxThreads:
 			return nil, ErrManyThreads
-		default:
-			f.Threads = append(f.Threads, thread)
 		}
+		f.refer(thread, time.Now().UTC())
 		return f, nil
 	})
 }
@@ -173,12 +182,17 @@ func (s *Store) Attach(ctx context.Context, tenant, id, thread string) error {
 // Release removes a thread from those that refer to a file, and deletes the file if it was the last
 // one. It succeeds if the file is unknown.
 func (s *Store) Release(ctx context.Context, tenant, id, thread string) error {
+	return s.releaseIf(ctx, tenant, id, thread, func(time.Time) bool { return true })
+}
+
+// releaseIf is Release if the time of the reference has a property at that moment.
+func (s *Store) releaseIf(ctx context.Context, tenant, id, thread string, has func(since time.Time) bool) error {
 	var deleted *File
 	err := s.changeFile(ctx, tenant, id, func(f *storedFile) (*storedFile, error) {
-		if deleted = nil; f == nil || !f.IsOf(thread) {
+		if deleted = nil; f == nil || !f.IsOf(thread) || !has(f.Threads[thread]) {
 			return f, nil
 		}
-		if f.Threads = slices.DeleteFunc(f.Threads, func(t string) bool { return t == thread }); len(f.Threads) > 0 {
+		if delete(f.Threads, thread); len(f.Threads) > 0 {
 			return f, nil
 		}
 		deleted = &f.File

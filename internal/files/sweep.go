@@ -41,13 +41,13 @@ func (s *Store) sweepFile(ctx context.Context, f *File, now time.Time, exists fu
 	if isExpired := func(f *File) bool { return len(f.Threads) == 0 && now.After(f.ExpiresAt()) }; isExpired(f) {
 		return s.deleteIf(ctx, f.Tenant, f.ID, isExpired)
 	}
-	if now.Sub(f.CreatedAt) < interrupted {
-		return nil
-	}
-	for _, thread := range f.Threads {
+	for thread, since := range f.Threads {
+		if now.Sub(since) < interrupted {
+			continue
+		}
 		found, err := exists(ctx, stream.Thread{Tenant: f.Tenant, ID: thread})
 		if err == nil && !found {
-			err = s.Release(ctx, f.Tenant, f.ID, thread)
+			err = s.releaseIf(ctx, f.Tenant, f.ID, thread, func(current time.Time) bool { return current.Equal(since) })
 		}
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func (s *Store) Put(ctx context.Context, u Upload) (*File, error) {
 	}
 	f := &File{Tenant: u.Tenant, ID: u.ID, Name: u.Name, Owner: u.Owner, CreatedAt: time.Now().UTC(), Content: contentRef{Blob: newName()}}
 	if u.Thread != "" {
-		f.Threads = []string{u.Thread}
+		f.Threads = map[string]time.Time{u.Thread: f.CreatedAt}
 	}
 	blob := f.Content.Blob
 	isKept := false
@@ -183,10 +183,8 @@ func (s *Store) create(ctx context.Context, f *File) error {
 		if existing == nil {
 			return stored, nil
 		}
-		for _, thread := range f.Threads {
-			if !existing.IsOf(thread) {
-				existing.Threads = append(existing.Threads, thread)
-			}
+		for thread, since := range f.Threads {
+			existing.refer(thread, since)
 		}
 		return existing, nil
 	})
