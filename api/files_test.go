@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/stream"
 )
@@ -248,4 +251,65 @@ func TestFilesAreAudited(t *testing.T) {
 		}
 	}
 	wantEqual(t, "actions", fmt.Sprint(got), fmt.Sprint([]audit.Action{audit.UploadFile, audit.DeleteFile}))
+}
+
+// TestFilesOfSubject: an export lists the files of a subject, and a deletion removes those to which no
+// thread refers.
+func TestFilesOfSubject(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20, withThreadList(t))
+	ann, boss := headersOf("ann"), headersOf("boss", policy.DefaultRoles.TenantAdmin)
+	f := n.upload("a.txt", "", "text", ann...)
+	n.awaitBytes(4)
+	a := n.do(http.MethodGet, "/v1/subjects/ann/export", "", ann...)
+	if !strings.Contains(a.body, `"kind":"file"`) || !strings.Contains(a.body, `"name":"a.txt"`) {
+		t.Errorf("export = %s, want the file", a.body)
+	}
+	a = n.do(http.MethodDelete, "/v1/subjects/ann", "", boss...)
+	if !strings.Contains(a.body, `"files":["`+f.ID+`"]`) {
+		t.Errorf("report = %s, want the file", a.body)
+	}
+	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after the deletion", http.StatusNotFound)
+}
+
+// TestScheduleRefersToNoFile: a schedule with the URL of a file is refused.
+func TestScheduleRefersToNoFile(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	ann := headersOf("ann")
+	f := n.upload("a.txt", "", "text", ann...)
+	message, err := json.Marshal(imageMessage("u1", agui.PartSource{Type: agui.SourceURL, Value: f.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	message = bytes.Replace(message, []byte(`"id":"u1",`), nil, 1) // messages of schedules have no IDs
+	a := n.do(http.MethodPost, "/v1/schedules", `{"agent":"a","intervals":[{"every":"1h"}],"input":{"messages":[`+string(message)+`]}}`, ann...)
+	a.wantStatus(t, "schedule", http.StatusBadRequest)
+	wantEqual(t, "pointer", a.problem.Pointer, "/input/messages/0/content/1/source/value")
+}
+
+// TestRetentionSweepsFiles: a round of the retention deletes files to which no thread refers.
+func TestRetentionSweepsFiles(t *testing.T) {
+	t.Parallel()
+	var cfg api.Config
+	n := setupFiles(t, 1<<20, withThreadList(t), withAudit(t), func(c *api.Config) { cfg = *c })
+	ann := headersOf("ann")
+	f := n.upload("a.txt", "", "text", ann...)
+	n.awaitBytes(4)
+	rules, err := retention.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remover := retention.New(retention.Config{
+		Rules: rules, Log: n.log, Index: cfg.Threads, Delete: n.server.Deletion(), Holds: cfg.Audit.Holds, Writer: cfg.Audit.Writer, Logger: slog.New(slog.DiscardHandler),
+		Files: n.store, FileIndex: n.index,
+	})
+	if _, err := remover.Round(n.ctx(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after the first round", http.StatusOK)
+	if _, err := remover.Round(n.ctx(), time.Now().Add(files.Lifetime+time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after its lifetime", http.StatusNotFound)
 }

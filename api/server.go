@@ -441,7 +441,7 @@ func (s *Server) routes() *gin.Engine {
 	}
 	if s.Threads != nil {
 		routes := &subjectroutes.Routes{
-			Writer: s.Writer, Access: s.access, Log: s.Log, Snapshots: s.Snapshots, Index: s.Threads, Deletion: s.deletion, Sessions: s.Sessions,
+			Writer: s.Writer, Access: s.access, Log: s.Log, Snapshots: s.Snapshots, Index: s.Threads, Deletion: s.deletion, Sessions: s.Sessions, Files: s.attachments,
 			Schedules: s.Schedules, Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
 		}
 		if s.Audit != nil {

@@ -209,6 +209,11 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	return s.deleteIf(ctx, tenant, id, func(*File) bool { return true })
 }
 
+// DeleteUnused deletes a file to which no thread refers. Another file stays.
+func (s *Store) DeleteUnused(ctx context.Context, tenant, id string) error {
+	return s.deleteIf(ctx, tenant, id, func(f *File) bool { return len(f.Threads) == 0 })
+}
+
 // deleteIf deletes a file if it has a property at that moment.
 func (s *Store) deleteIf(ctx context.Context, tenant, id string, has func(*File) bool) error {
 	var deleted *File
