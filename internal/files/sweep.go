@@ -94,7 +94,12 @@ func (s *Store) sweepBlob(ctx context.Context, key string, value []byte, now tim
 			return unavailable(err)
 		}
 		var c storedContent
-		if value != nil && json.Unmarshal(value, &c) != nil || c.Blob == blob {
+		if value != nil {
+			if err := json.Unmarshal(value, &c); err != nil {
+				return fmt.Errorf("files: content of %s: %w", key, err)
+			}
+		}
+		if c.Blob == blob {
 			return nil
 		}
 	}

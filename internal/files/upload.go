@@ -70,14 +70,15 @@ func (s *Store) Put(ctx context.Context, u Upload) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A failed write may have taken effect, and other files may then have the blob: Sweep decides.
+	isKept = true
 	if err := s.share(ctx, f, entry); err != nil {
 		return nil, err
 	}
-	isKept = f.Content.Blob == blob
 	if err := s.create(ctx, f); err != nil {
-		isKept = true // the entry may have been written: Sweep decides
 		return nil, err
 	}
+	isKept = f.Content.Blob == blob
 	return f, nil
 }
 
