@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
 	"github.com/perdure/perdure/internal/files"
+	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -312,4 +314,45 @@ func TestRetentionSweepsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after its lifetime", http.StatusNotFound)
+}
+
+// TestDataOfSteeringIsMoved: base64 data of a message that steers a run becomes a file of the thread.
+func TestDataOfSteeringIsMoved(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	begun := make(chan struct{})
+	n.temporal.start = func(in runs.Input) error { n.begin(in, "e1"); close(begun); return nil }
+	n.temporal.steer = func(runs.SteerRequest) (runs.SteerResult, error) { return runs.SteerResult{}, nil }
+	ann := headersOf("ann")
+	body, err := json.Marshal(agui.RunAgentInput{ThreadID: "t", RunID: "r1", ProtocolVersion: "1.0", Messages: []agui.Message{{ID: "u1", Role: agui.RoleUser, Content: agui.TextContent("begin")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	streaming, leave := context.WithCancel(n.ctx())
+	defer leave()
+	req, err := http.NewRequestWithContext(streaming, http.MethodPost, n.http.URL+"/v1/agents/a/runs", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(ann); i += 2 {
+		req.Header.Set(ann[i], ann[i+1])
+	}
+	resp, err := n.http.Client().Do(req) // the stream of the active run
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-begun
+	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 20<<10)...)
+	message, err := json.Marshal(map[string]any{"message": imageMessage("u2", agui.PartSource{Type: agui.SourceData, Value: base64.StdEncoding.EncodeToString(png), MimeType: "image/png"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the same message again has the same file
+		n.do(http.MethodPost, "/v1/threads/t/messages", string(message), ann...).mustStatus(t, "steering", http.StatusAccepted)
+	}
+	n.awaitBytes(int64(len(png)))
+	ids := n.index.OfThread(stream.Thread{Tenant: "alpha", ID: "t"})
+	wantEqual(t, "files of the thread", len(ids), 1)
+	n.do(http.MethodGet, files.Path+ids[0], "", ann...).wantStatus(t, "the file", http.StatusOK)
 }
