@@ -94,6 +94,9 @@ type Activities struct {
 	// seconds if this one dies. nil = they fail when their heartbeat timeout is over.
 	Presence Presence
 
+	// Files has the files of messages. The zero value has none.
+	Files FileStore
+
 	Accounts
 	Firings
 }

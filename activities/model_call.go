@@ -149,6 +149,7 @@ func (a *Activities) narrate(ctx context.Context, t turn, narrator *narration.Na
 	if err != nil {
 		return summarizes, err
 	}
+	defer prepared.release()
 	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
 	// events are emitted.
 	narrator.Predict(definition.State.Predict, t.conversation.State)
@@ -204,6 +205,7 @@ type preparedRequest struct {
 	provider string
 	request  *llm.Request
 	entries  []snapshot.Entry // of the conversation, which the agent receives
+	release  func()           // releases the memory of files; set without an error
 }
 
 // modelRequest returns the request of a turn: tools, output and messages. It may call the model for
@@ -236,14 +238,16 @@ func (a *Activities) modelRequest(
 	}
 	narrator.Output = requiredOutput(in, output)
 	r.request.Output = outputOf(output)
-	if r.request.Messages, r.entries, err = a.messages(ctx, contextFitter{call: in, definition: definition, output: output, thread: conversation}, r.request.Tools); err != nil {
+	if err = a.addMessages(ctx, &r, contextFitter{call: in, definition: definition, output: output, thread: conversation}, r.request.Tools); err != nil {
 		return r, err
 	}
 	// The key is the same for all attempts, so a provider that supports it does not bill a retry. The
 	// call of another model is another request, which a provider refuses with the same key.
 	r.request.IdempotencyKey = runOf(in.Run).Identify("model", in.ID+"/"+definition.Model)
 	r.provider, _ = definition.ModelProvider()
-	narrator.Gate, err = a.approvalGate(ctx, definition, in.Step, conversation)
+	if narrator.Gate, err = a.approvalGate(ctx, definition, in.Step, conversation); err != nil {
+		r.release()
+	}
 	return r, err
 }
 
@@ -281,19 +285,26 @@ func (a *Activities) offerAgents(ctx context.Context, d *agents.Definition, in r
 	return offered, nil
 }
 
-// messages returns the messages of the request, cut to the agent's context size, and all entries of
-// the conversation that the agent receives. It may call a model for a summary.
-func (a *Activities) messages(ctx context.Context, fitter contextFitter, offered []llm.Tool) ([]llm.Message, []snapshot.Entry, error) {
+// addMessages sets the messages of the request, cut to the agent's context size, and all entries of the
+// conversation that the agent receives. It may call a model for a summary.
+func (a *Activities) addMessages(ctx context.Context, r *preparedRequest, fitter contextFitter, offered []llm.Tool) error {
 	text, err := a.briefing(ctx, fitter.definition, fitter.output, fitter.thread)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	entries, err := a.audience(ctx, fitter.call, fitter.thread)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	fitted, err := a.fitEntries(ctx, fitter, entries, prompt.TextTokens(text)+prompt.ToolTokens(offered))
-	return prompt.Messages(text, fitted), entries, err
+	if err != nil {
+		return err
+	}
+	if fitted, r.release, err = a.loadFiles(ctx, runOf(fitter.call.Run).Thread, fitted); err != nil {
+		return err
+	}
+	r.request.Messages, r.entries = prompt.Messages(text, fitted), replaceLoaded(entries, fitted)
+	return nil
 }
 
 // isCancelled reports whether work ended because the run is cancelled: by the announcement, or by

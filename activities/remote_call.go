@@ -58,6 +58,9 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 		return nil, err
 	}
 	input, err := a.remoteInput(ctx, t)
+	if input.release != nil {
+		defer input.release()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/perdure/perdure/activities/prompt"
 	"github.com/perdure/perdure/activities/relay"
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
@@ -57,6 +58,8 @@ type remoteInput struct {
 	known map[string]string
 	// answers are the decisions that are results of calls, unless the remote has results for them.
 	answers []relay.Answer
+	// release releases the memory of files; nil = none was taken.
+	release func()
 }
 
 // remoteInput returns the request of a turn. It is the same for all attempts, as the conversation of a
@@ -74,7 +77,11 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	if err != nil {
 		return in, err
 	}
-	messages, changed := sentMessages(agent, entries)
+	// The agent has no credentials for the URLs of files, so it receives their bytes.
+	if entries, in.release, err = a.loadFiles(ctx, run.Thread, entries); err != nil {
+		return in, err
+	}
+	messages, changed := sentMessages(agent, prompt.WithoutUnavailable(entries))
 	in.request.Messages = agui.RenameMessageIDs(messages, func(id string) string {
 		original := cmp.Or(changed[id], remote.OriginalID(agent, id))
 		in.known[original] = id

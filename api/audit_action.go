@@ -35,6 +35,8 @@ var auditActions = map[string]audit.Action{
 	"POST /v1/schedules/:schedule/resume":                audit.ResumeSchedule,
 	"POST /v1/schedules/:schedule/trigger":               audit.TriggerSchedule,
 	"POST /v1/events":                                    audit.SendEvent,
+	"POST /v1/files":                                     audit.UploadFile,
+	"DELETE /v1/files/:file":                             audit.DeleteFile,
 	"PUT /v1/hold":                                       audit.SetHold,
 	"DELETE /v1/hold":                                    audit.ReleaseHold,
 	"PUT /v1/threads/:thread/hold":                       audit.SetHold,

@@ -22,6 +22,9 @@ func (s *Server) newMeter() *quota.Meter {
 	if s.LogBytes != nil {
 		counts[quota.LogBytes] = s.LogBytes
 	}
+	if s.Files != nil {
+		counts[quota.FileBytes] = func(_ context.Context, tenant string) (int64, error) { return s.Files.Index.Bytes(tenant), nil }
+	}
 	subjects := map[quota.Name]quota.SubjectCount{}
 	if index := s.Threads; index != nil {
 		subjects[quota.Runs] = func(tenant, subject string) int64 { return int64(index.ActiveOf(tenant, subject)) }

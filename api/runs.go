@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/access"
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/decisions"
 	"github.com/perdure/perdure/api/problem"
@@ -43,7 +44,9 @@ import (
 //	  loadThread         the snapshot of the thread, and the agent of the run
 //	  checkNewRun        refuses a new run beyond a quota of the tenant
 //	  resolveInterrupts  proposes the decisions of the input
-//	  planRun            judges the messages, and chooses the history mode and the requester
+//	  planRun            moves base64 data to files, judges the messages, and chooses the history mode
+//	                     and the requester
+//	  attachFiles        stores and checks the files of new messages (package attachments)
 //	  ProposeInput       writes the input to the log (package stream)
 //	  dispatchRun        starts the workflow, or offers the run to the thread's workflow
 //	auditDecisions     writes the decisions of the input to the audit log
@@ -183,6 +186,9 @@ func (s *Server) startOrAttach(ctx context.Context, in *preparedInput) error {
 			if err := s.Catalog.UseDraft(ctx, thread.agent.Tenant, thread.agent.Name, thread.agent.Revision); err != nil {
 				return err
 			}
+		}
+		if err := s.attachFiles(ctx, in, plan); err != nil {
+			return err
 		}
 		// The input is durable before the workflow starts, because the workflow gets only its
 		// sequence.
@@ -349,6 +355,8 @@ type runPlan struct {
 	// decisions stand: no message is new, and no model is called.
 	decisions   []runs.Decision
 	answersOnly bool
+	// moved is the data that files have in place of the messages.
+	moved attachments.Moved
 }
 
 // planRun judges the messages of an input against the thread's conversation
@@ -362,6 +370,12 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 	history, onBusy := cmp.Or(in.props.History, snapshot.History(in.agent.History), snapshot.HistoryAuto), in.props.OnBusy
 	if len(resolved.decisions) > 0 && len(thread.Interrupts) > 0 && history == snapshot.HistoryAuto {
 		history = snapshot.HistoryAppend // an input that answers interrupts does not ask for another answer
+	}
+	var moved attachments.Moved
+	if s.attachments != nil {
+		if in.input.Messages, moved, err = s.attachments.Move(ctx, in.run.Thread, in.input.Messages, thread.Has); err != nil {
+			return runPlan{}, err
+		}
 	}
 	messages := decisions.WithoutRepeatedAnswers(in.input.Messages, thread.Snapshot, history)
 	if resolved.hasOnlyLateDecisions {
@@ -385,7 +399,7 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 	inputCopy.Messages = nil
 	after, task := continuedFork(thread, accepted)
 	return runPlan{
-		after: after, input: &stream.Input{Input: inputCopy, Task: task, Accepted: accepted, Requester: requester, Sender: sender, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
+		moved: moved, after: after, input: &stream.Input{Input: inputCopy, Task: task, Accepted: accepted, Requester: requester, Sender: sender, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
 		onBusy: onBusy, decisions: resolved.decisions, answersOnly: resolved.hasOnlyLateDecisions && len(accepted.Tail) == 0,
 	}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/agentroutes"
 	"github.com/perdure/perdure/api/approvalroutes"
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/auditroutes"
 	"github.com/perdure/perdure/api/commands"
@@ -26,7 +27,6 @@ import (
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
-	"github.com/perdure/perdure/api/scheduleroutes"
 	"github.com/perdure/perdure/api/sessionroutes"
 	"github.com/perdure/perdure/api/silence"
 	"github.com/perdure/perdure/api/sockets"
@@ -118,6 +118,8 @@ type Config struct {
 	// Threads is the index of threads, in memory. nil = the route that lists threads is missing.
 	Threads *threads.Index
 
+	// Files stores the files of tenants. nil = its routes are missing, and base64 data stays in messages.
+	Files *Files
 	// Usage counts what runs have used. nil = the route of the report is missing.
 	Usage *usage.Ledger
 	// Quotas are the rates and the quotas of tenants. nil = the defaults.
@@ -199,6 +201,7 @@ type Server struct {
 	logger         *slog.Logger
 	finder         *lookup.Finder
 	access         *access.Guard
+	attachments    *attachments.Attachments // nil = there are no files
 	commands       *commands.Sender
 	views          view.Viewer
 	dispatch       *dispatch.Dispatcher
@@ -286,8 +289,10 @@ func New(cfg Config) *Server {
 		MaxStreams: cfg.MaxStreams,
 		Quotas:     cfg.Quotas,
 	})
-	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch}
 	s.access = &access.Guard{Policies: cfg.Policies, Log: cfg.Log, Threads: cfg.Threads}
+	s.meter = s.newMeter()
+	s.attachments = cfg.Files.attachments(s.access, s.meter)
+	s.commands = &commands.Sender{Finder: s.finder, Dispatch: s.dispatch, Files: s.attachments}
 	s.decisions = decisions.NewService(s.finder, s.commands, cfg.Catalog, cfg.Tools, index, s.access)
 	s.sockets = sockets.New(sockets.Config{
 		Problems:             s.Writer,
@@ -312,11 +317,11 @@ func New(cfg Config) *Server {
 		MaxSockets:           cfg.MaxSockets,
 	})
 	s.meter, s.started = s.newMeter(), time.Now()
-	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Events: cfg.Events, Holds: holds}
+	s.deletion = &deletion.Threads{Finder: s.finder, Commands: s.commands, Watcher: s.silenceWatcher, Inbox: store, Events: cfg.Events, Holds: holds, Files: s.attachments}
 	s.threads = threadroutes.New(threadroutes.Config{
 		Meter:    s.meter,
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Commands: s.commands, Deletion: s.deletion, Watcher: s.silenceWatcher,
-		Stuck: &stuck.Checker{Temporal: cfg.Temporal}, Access: s.access, Index: cfg.Threads,
+		Stuck: &stuck.Checker{Temporal: cfg.Temporal}, Access: s.access, Index: cfg.Threads, Files: s.attachments,
 	})
 	return s
 }
@@ -421,26 +426,10 @@ func (s *Server) routes() *gin.Engine {
 	v1.POST("/threads/:thread/messages", s.Handle(s.steerThread))
 	s.threads.Register(v1)
 	approvals.Register(v1)
-	if s.Schedules != nil {
-		routes := &scheduleroutes.Routes{
-			Writer:     s.Writer,
-			Reader:     s.Reader,
-			Schedules:  s.Schedules,
-			Scheduler:  &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
-			Catalog:    s.Catalog,
-			Log:        s.Log,
-			Temporal:   s.Temporal,
-			Access:     s.access,
-			Principals: s.Principals,
-			Counter:    s.ScheduleCounts,
-			Meter:      s.meter,
-			Rates:      s.rates,
-		}
-		routes.Register(v1)
-	}
+	s.registerSchedules(v1)
 	if s.Threads != nil {
 		routes := &subjectroutes.Routes{
-			Writer: s.Writer, Access: s.access, Log: s.Log, Snapshots: s.Snapshots, Index: s.Threads, Deletion: s.deletion, Sessions: s.Sessions,
+			Writer: s.Writer, Access: s.access, Log: s.Log, Snapshots: s.Snapshots, Index: s.Threads, Deletion: s.deletion, Sessions: s.Sessions, Files: s.attachments,
 			Schedules: s.Schedules, Scheduler: &schedules.Scheduler{Temporal: s.Temporal, ParkAfter: s.ParkAfter},
 		}
 		if s.Audit != nil {
@@ -449,6 +438,7 @@ func (s *Server) routes() *gin.Engine {
 		routes.Register(v1)
 	}
 	s.registerEvents(v1)
+	s.registerFiles(v1)
 	if s.Usage != nil {
 		routes := &usageroutes.Routes{Writer: s.Writer, Access: s.access, Ledger: s.Usage}
 		routes.Register(v1)

@@ -78,16 +78,23 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.prepare(req, r.header)
+	return c.config.HTTP.Do(req)
+}
+
+// prepare adds the client's headers and token to a request, and further headers that are not empty.
+func (c *Client) prepare(req *http.Request, header map[string]string) {
 	for name, values := range c.config.Header {
 		req.Header[name] = values
 	}
-	for name, value := range r.header {
-		req.Header.Set(name, value)
+	for name, value := range header {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
 	}
 	if c.config.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.config.Token)
 	}
-	return c.config.HTTP.Do(req)
 }
 
 // send sends a request until there is a response other than a temporary failure, and returns the

@@ -27,6 +27,7 @@ type SubjectDeletion struct {
 		Completed []string `json:"completed"` // threads of any owner, whose deletion was interrupted
 		Schedules []string `json:"schedules"`
 		Shares    []string `json:"shares"`   // threads of other owners
+		Files     []string `json:"files"`    // to which no message refers
 		Sessions  int      `json:"sessions"` // of browsers
 	} `json:"deleted"`
 	Kept []struct {

@@ -27,4 +27,9 @@ const (
 	// UnusableSource: the part refers to a file that is stored at a provider. No provider package
 	// sends such a part.
 	UnusableSource Unusable = "source_not_supported"
+	// UnusableFile: the part refers to a file that was deleted, or that is not one of the thread.
+	// UnusableSize: the file is larger than requests may be. The caller of the provider package
+	// finds both.
+	UnusableFile Unusable = "file_not_found"
+	UnusableSize Unusable = "file_too_large"
 )

@@ -145,3 +145,15 @@ func (l *Log) DecryptEntry(ctx context.Context, key string, value []byte) (plain
 	}
 	return plain, nil
 }
+
+// Encrypts reports whether the log has a Cipher.
+func (l *Log) Encrypts() bool { return l.cipher != nil }
+
+// DestroyKey makes everything that was encrypted for a thread unreadable, or for another name that
+// EncryptObject and EncryptEntry were called with. It succeeds if there is no key.
+func (l *Log) DestroyKey(ctx context.Context, t Thread) error {
+	if l.cipher == nil {
+		return nil
+	}
+	return l.cipher.Destroy(ctx, l.keyName(l.ThreadSubject(t)))
+}

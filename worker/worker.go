@@ -173,7 +173,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		return false, err
 	}
 	defer connections.Close()
-	log, err := connect.OpenLog(ctx, cfg, connections.NATS)
+	log, stored, err := connections.OpenStores(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
@@ -200,7 +200,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Register:      a.Register,
 		Queues:        queues,
 		LookElsewhere: set.LookElsewhere,
-		Webhooks:      hooks,
+		Webhooks:      hooks, Files: stored,
 		Policies:      policies,
 		Principals:    principals,
 		Quotas:        quotas,

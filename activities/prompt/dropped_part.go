@@ -1,6 +1,9 @@
 package prompt
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -32,6 +35,9 @@ func DroppedFrom(provider, name string, model llm.Model, entries []snapshot.Entr
 			}
 			// A source that is neither data nor a URL is of no use to any model.
 			reason := llm.UnusableSource
+			if p.Source.Type == sourceUnavailable {
+				reason = llm.Unusable(p.Source.Value)
+			}
 			if media, ok := mediaOf(p); ok {
 				reason = ""
 				if reader != nil {
@@ -44,6 +50,41 @@ func DroppedFrom(provider, name string, model llm.Model, entries []snapshot.Entr
 		}
 	}
 	return dropped
+}
+
+// sourceUnavailable is the type of a source whose value is the reason why there is none.
+const sourceUnavailable agui.SourceType = "unavailable"
+
+// Unavailable returns a source that no model receives, for a reason.
+func Unavailable(source agui.PartSource, reason llm.Unusable) *agui.PartSource {
+	source.Type, source.Value = sourceUnavailable, string(reason)
+	return &source
+}
+
+// WithoutUnavailable returns entries without the parts whose sources are unavailable. A text takes the
+// place of each, so that its reader knows of it.
+func WithoutUnavailable(entries []snapshot.Entry) []snapshot.Entry {
+	isUnavailable := func(p agui.ContentPart) bool { return p.Source != nil && p.Source.Type == sourceUnavailable }
+	var changed []snapshot.Entry
+	for i, e := range entries {
+		if e.Message.Content.IsText() || !slices.ContainsFunc(e.Message.Content.Parts(), isUnavailable) {
+			continue
+		}
+		if changed == nil {
+			changed = slices.Clone(entries)
+		}
+		parts := slices.Clone(e.Message.Content.Parts())
+		for j, p := range parts {
+			if isUnavailable(p) {
+				parts[j] = agui.TextPart(fmt.Sprintf("[%s left out: %s]", p.Type, p.Source.Value))
+			}
+		}
+		changed[i].Message.Content = agui.PartsContent(parts)
+	}
+	if changed == nil {
+		return entries
+	}
+	return changed
 }
 
 // unanswered returns the entries after the last message of an assistant: those that no model has

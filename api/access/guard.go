@@ -96,6 +96,16 @@ func (g *Guard) CheckSchedule(ctx context.Context, owner *auth.Principal, action
 	return g.Policies.Check(p, action, policy.Schedule(p.Tenant, subject), policy.Context{})
 }
 
+// CheckFile returns nil if the caller may do something with a file of its tenant, whatever threads
+// refer to it. owner is "" for an anonymous owner.
+func (g *Guard) CheckFile(ctx context.Context, owner string, action policy.Action) error {
+	p, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Policies.Check(p, action, policy.StoredFile(p.Tenant, owner), policy.Context{})
+}
+
 // CheckAgent returns nil if the caller may do something with an agent of a tenant; "" = of the
 // platform.
 func (g *Guard) CheckAgent(ctx context.Context, tenant, name string, action policy.Action) error {

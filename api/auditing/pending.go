@@ -127,7 +127,7 @@ func (p *Pending) settle(ctx context.Context, status int, refusal *problem.Probl
 	}
 	p.settled = true
 	outcome, isRecorded := outcomeOf(p.entry.Action, status)
-	if refusal != nil && refusal.Code == problem.CodeLegalHold {
+	if refusal != nil && (refusal.Code == problem.CodeLegalHold || refusal.Code == problem.CodeFileInfected) {
 		outcome, isRecorded = audit.Denied, true
 	}
 	if !isRecorded {

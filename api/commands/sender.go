@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -24,6 +25,8 @@ import (
 type Sender struct {
 	Finder   *lookup.Finder
 	Dispatch *dispatch.Dispatcher
+	// Files has the files of threads. nil = there are none.
+	Files *attachments.Attachments
 }
 
 // Update sends an update to the thread's workflow, and blocks until the workflow has completed it.

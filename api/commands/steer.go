@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/control/dispatch"
@@ -51,6 +52,11 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	if err != nil {
 		return Steered{}, err
 	}
+	digest := message.Digest()
+	moved, err := s.moveFiles(ctx, thread, message, snap)
+	if err != nil {
+		return Steered{}, err
+	}
 	accepted := stream.Acceptance{Tail: []stream.TailMessage{{ID: message.ID, Message: message}}}
 	if !snap.CanSteer(accepted) {
 		return Steered{}, problem.BadRequest("invalid_input", "/message/id", "is already the ID of another message of the thread")
@@ -58,12 +64,30 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	if err := CheckContributor(ctx, snap); err != nil {
 		return Steered{}, err
 	}
-	// The digest is over the message, so the same message to the same run is the same proposal.
-	proposal, err := s.Finder.Log.ProposeInput(ctx, run, message.Digest(), &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
+	if s.Files != nil {
+		if err := s.Files.Attach(ctx, thread, accepted, moved, func(string) string { return "/message" }); err != nil {
+			return Steered{}, err
+		}
+	}
+	// The digest is over the message as it was sent, so the same message to the same run is the same proposal.
+	proposal, err := s.Finder.Log.ProposeInput(ctx, run, digest, &stream.Input{Accepted: accepted, Requester: request.Requester(ctx)})
 	if err != nil {
 		return Steered{}, err
 	}
 	return s.SendSteering(ctx, run, proposal)
+}
+
+// moveFiles replaces base64 data of a steering message by the URLs of files.
+func (s *Sender) moveFiles(ctx context.Context, thread stream.Thread, message *agui.Message, snap *snapshot.Snapshot) (attachments.Moved, error) {
+	if s.Files == nil {
+		return nil, nil
+	}
+	changed, moved, err := s.Files.Move(ctx, thread, []agui.Message{*message}, snap.Has)
+	if err != nil {
+		return nil, err
+	}
+	*message = changed[0]
+	return moved, nil
 }
 
 // activeRun returns the active run of a thread, by the log or by the workflow. A run that Temporal

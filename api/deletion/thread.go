@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/lookup"
 	"github.com/perdure/perdure/api/problem"
@@ -23,7 +24,7 @@ import (
 )
 
 // Threads deletes threads. It has no state of its own, and is safe for concurrent use. All fields
-// but Inbox, Events and Holds are required.
+// but Inbox, Events, Holds and Files are required.
 type Threads struct {
 	Finder   *lookup.Finder
 	Commands *commands.Sender
@@ -34,6 +35,8 @@ type Threads struct {
 	Events *events.Store
 	// Holds has the legal holds. nil = there are none.
 	Holds *store.Holds
+	// Files has the files of threads. nil = there are none.
+	Files *attachments.Attachments
 }
 
 // CheckHold refuses, with 409 legal_hold, the deletion of a thread that has a legal hold.
@@ -71,7 +74,18 @@ func (d *Threads) Delete(ctx context.Context, thread stream.Thread, snap *snapsh
 func (d *Threads) Finish(ctx context.Context, thread stream.Thread) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
+	if err := d.releaseFiles(ctx, thread); err != nil {
+		return err
+	}
 	return d.Finder.Log.FinishPurge(ctx, thread)
+}
+
+// releaseFiles deletes the files of a thread that is deleted, except those to which others refer.
+func (d *Threads) releaseFiles(ctx context.Context, thread stream.Thread) error {
+	if d.Files == nil {
+		return nil
+	}
+	return d.Files.Release(ctx, thread)
 }
 
 // Expire deletes a thread that is settled since before a time. It calls record before the deletion, and
@@ -95,8 +109,8 @@ func (d *Threads) Expire(ctx context.Context, thread stream.Thread, before time.
 	return true, d.Delete(ctx, thread, snap)
 }
 
-// purge stops the workflows of a thread, and removes its interrupts from the inbox and then its
-// records. The order matters: an active worker would write records after the purge, and the inbox
+// purge stops the workflows of a thread, and removes its interrupts from the inbox, its files and then
+// its records. The order matters: an active worker would write records after the purge, and the inbox
 // finds its entries by the audit in the log.
 func (d *Threads) purge(ctx context.Context, thread stream.Thread, snap *snapshot.Snapshot) error {
 	// The title is first: the workflow of the thread is not idle while that of the title lasts.
@@ -115,6 +129,9 @@ func (d *Threads) purge(ctx context.Context, thread stream.Thread, snap *snapsho
 		if err := d.Events.Purge(ctx, thread); err != nil {
 			return err
 		}
+	}
+	if err := d.releaseFiles(ctx, thread); err != nil {
+		return err
 	}
 	return d.Finder.Snapshots.Purge(ctx, thread)
 }

@@ -63,6 +63,9 @@ func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 // CodeLegalHold is the code of the problem that a legal hold forbids a deletion.
 const CodeLegalHold = "legal_hold"
 
+// CodeFileInfected is the code of the problem that a file has a threat.
+const CodeFileInfected = "file_infected"
+
 // New returns a problem with the standard title of its status.
 func New(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -19,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
+	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -152,10 +154,28 @@ func (r *Routes) checkSchedule(ctx context.Context, definition *schedules.Stored
 	if err != nil {
 		return err
 	}
+	if pointer := fileIn(input); pointer != "" {
+		return &schedules.FieldError{Pointer: "/input" + pointer, Detail: "must not be the URL of a file, which is deleted unless a thread refers to it: send data, or a URL of another server"}
+	}
 	if pointer := schedules.Refused(current.Input, input); pointer != "" {
 		return &schedules.FieldError{Pointer: "/input" + pointer, Detail: "is not accepted from clients by the agent (the key input of its definition)"}
 	}
 	return nil
+}
+
+// fileIn returns the pointer to the first URL of a file in the messages of an input; "" = there is none.
+func fileIn(input *agui.RunAgentInput) string {
+	for i, m := range input.Messages {
+		for j, part := range m.Content.Parts() {
+			if part.Source == nil || part.Source.Type != agui.SourceURL {
+				continue
+			}
+			if _, ok := files.IDOf(part.Source.Value); ok {
+				return fmt.Sprintf("/messages/%d/content/%d/source/value", i, j)
+			}
+		}
+	}
+	return ""
 }
 
 // createSchedule serves POST /v1/schedules. It answers 201 with the schedule, or 200 if the same

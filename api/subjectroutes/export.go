@@ -48,6 +48,7 @@ const (
 	kindShare        = "share"
 	kindSchedule     = "schedule"
 	kindSession      = "session"
+	kindFile         = "file"
 	kindAuditEntry   = "auditEntry"
 	kindProgress     = "progress"
 	kindManifest     = "manifest"
@@ -77,6 +78,7 @@ type line struct {
 	Decision   *inbox.Decision    `json:"decision,omitempty"`
 	Schedule   *schedules.Stored  `json:"schedule,omitempty"`
 	Session    *sessions.Summary  `json:"session,omitempty"`
+	File       *exportedFile      `json:"file,omitempty"`
 	Entry      json.RawMessage    `json:"entry,omitempty"`
 	*manifest
 }
@@ -150,6 +152,9 @@ func (e *export) write(ctx context.Context) error {
 	})
 	if err == nil {
 		err = e.addSessions()
+	}
+	if err == nil {
+		err = e.addFiles(ctx)
 	}
 	if err != nil {
 		return err

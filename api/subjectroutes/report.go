@@ -21,6 +21,8 @@ type deleted struct {
 	Schedules []string `json:"schedules"`
 	// Shares are the IDs of threads of other owners that were shared with the subject.
 	Shares []string `json:"shares"`
+	// Files are the IDs of files of the subject to which no thread referred.
+	Files []string `json:"files"`
 	// Sessions is the number of sessions of browsers.
 	Sessions int `json:"sessions"`
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/access"
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/deletion"
 	"github.com/perdure/perdure/api/problem"
@@ -32,8 +33,8 @@ const (
 	requestTime = 20 * time.Second
 )
 
-// Routes deletes and exports subjects. Sessions, Schedules, Scheduler and Audit may be nil: then there
-// are none. It has no state of its own, and is safe for concurrent use.
+// Routes deletes and exports subjects. Sessions, Schedules, Scheduler, Audit and Files may be nil: then
+// there are none. It has no state of its own, and is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 
@@ -46,6 +47,7 @@ type Routes struct {
 	Schedules *schedules.Store
 	Scheduler *schedules.Scheduler
 	Audit     *store.Log
+	Files     *attachments.Attachments
 }
 
 // Register adds the routes to the group /v1, which authenticates.
@@ -81,7 +83,7 @@ func (r *Routes) deleteSubject(c *gin.Context) error {
 	}
 	w.report = report{
 		Subject: w.subject, DryRun: isDryRun,
-		Deleted: deleted{Threads: []string{}, Completed: []string{}, Schedules: []string{}, Shares: []string{}},
+		Deleted: deleted{Threads: []string{}, Completed: []string{}, Schedules: []string{}, Shares: []string{}, Files: []string{}},
 		Kept: []kept{
 			{Kind: "auditEntries", Reason: "entries of the audit log stay until their time to live ends"},
 			{Kind: "links", Reason: "links are signed and not stored: they expire, and those of deleted threads are invalid"},
@@ -93,7 +95,7 @@ func (r *Routes) deleteSubject(c *gin.Context) error {
 	}
 	cursor := c.Query("cursor")
 	if cursor == "" {
-		for _, step := range []func(context.Context) error{w.endSessions, w.deleteSchedules, w.completeDeletions} {
+		for _, step := range []func(context.Context) error{w.endSessions, w.deleteSchedules, w.deleteFiles, w.completeDeletions} {
 			if err := step(ctx); err != nil {
 				return err
 			}

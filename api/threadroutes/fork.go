@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/access"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
@@ -96,8 +97,28 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, at string, to stream
 		return "", p
 	case errors.Is(err, stream.ErrThreadExists):
 		return "", problem.New(http.StatusConflict, "thread_exists", fmt.Sprintf("the thread %.100q exists already", to.ID))
+	case err != nil:
+		return "", err
 	}
-	return cursor, err
+	return cursor, r.shareFiles(ctx, to)
+}
+
+// shareFiles adds a fork to the threads of the files of its messages.
+func (r *Routes) shareFiles(ctx context.Context, fork stream.Thread) error {
+	if r.files == nil {
+		return nil
+	}
+	snap, err := r.finder.Snapshots.Latest(ctx, fork, 0)
+	if err != nil {
+		return err
+	}
+	return r.files.Share(ctx, fork, func(yield func(agui.Message) bool) {
+		for _, e := range snap.Entries {
+			if !yield(e.Message) {
+				return
+			}
+		}
+	})
 }
 
 // checkQuotas refuses a new thread if the tenant has reached a quota. A fork that exists is repeated,

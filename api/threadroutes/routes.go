@@ -4,6 +4,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/access"
+	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/commands"
 	"github.com/perdure/perdure/api/deletion"
 	"github.com/perdure/perdure/api/lookup"
@@ -15,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/index/threads"
 )
 
-// Config configures Routes. All fields but Index are required.
+// Config configures Routes. All fields but Index and Files are required.
 type Config struct {
 	Problems problem.Writer
 	Bodies   request.Reader
@@ -29,6 +30,8 @@ type Config struct {
 	Meter *quota.Meter
 	// Index is the index of threads, in memory. nil = the route that lists threads is missing.
 	Index *threads.Index
+	// Files has the files of threads. nil = there are none.
+	Files *attachments.Attachments
 }
 
 // Routes serves threads. It has no state of its own, and is safe for concurrent use.
@@ -44,11 +47,12 @@ type Routes struct {
 	access   *access.Guard
 	meter    *quota.Meter
 	index    *threads.Index
+	files    *attachments.Attachments
 }
 
 // New returns the routes.
 func New(cfg Config) *Routes {
-	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Deletion, cfg.Watcher, cfg.Stuck, cfg.Access, cfg.Meter, cfg.Index}
+	return &Routes{cfg.Problems, cfg.Bodies, cfg.Finder, cfg.Commands, cfg.Deletion, cfg.Watcher, cfg.Stuck, cfg.Access, cfg.Meter, cfg.Index, cfg.Files}
 }
 
 // Register adds the routes to the group /v1, which authenticates.

@@ -160,7 +160,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	if err != nil {
 		return false, err
 	}
-	log, err := connect.OpenLog(ctx, cfg, connections.NATS)
+	log, stored, err := connections.OpenStores(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
@@ -192,7 +192,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Quotas:      quotas,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
-		Console:     cfg.Console,
+		Console:     cfg.Console, Files: stored,
 		Environment: environment(cfg, connections.Namespace),
 		Logger:      logger,
 	})

@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
+	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
@@ -75,6 +76,7 @@ type devProcess struct {
 	// same client.
 	temporal  client.Client
 	snapshots *snapshot.Store // shared, because both nodes use the same cache of snapshots
+	files     *files.Store
 	prices    *budget.File
 	worker    *workernode.Node // nil = there is none
 	api       *apinode.Node
@@ -288,6 +290,12 @@ func (p *devProcess) startNodes(ctx context.Context) error {
 		return err
 	}
 	p.snapshots = snapshot.NewStore(log)
+	stored, bucket, err := connect.OpenFiles(ctx, p.config, log)
+	if err != nil {
+		return err
+	}
+	p.files = stored
+	p.onClose(bucket.Close)
 	origin := cmp.Or(p.config.PublicURL, "http://"+p.listener.Addr().String())
 	if p.sessions, err = p.authenticator.OpenSessions(ctx, p.config.Auth.Sessions, origin, log, p.logger); err != nil {
 		return err
@@ -373,6 +381,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		}},
 		Queues:        workernode.Queues{Tools: p.tools.TaskQueues()},
 		Webhooks:      p.webhooks,
+		Files:         p.files,
 		Policies:      p.policies,
 		Principals:    p.principals,
 		Quotas:        p.quotas,
@@ -407,6 +416,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Logger:      p.logger,
 		LinkKey:     cfg.LinkKey,
 		PublicURL:   cfg.PublicURL,
+		Files:       p.files,
 		Console:     cfg.Console,
 		Environment: systemroutes.Environment{
 			Mode: string(config.Dev), NeedsToken: cfg.Auth.NeedsToken(), TemporalUI: cmp.Or(cfg.TemporalUI, p.uiURL()), TraceURL: cfg.TraceURL,

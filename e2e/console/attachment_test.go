@@ -40,7 +40,7 @@ func testAttachments(t *testing.T, p *kit.Perdure) {
 
 	tab.Evaluate(`{
 		const data = new DataTransfer();
-		data.items.add(new File([new Uint8Array(8_000_000)], "large.bin"));
+		data.items.add(new File([new Uint8Array(105_000_000)], "large.bin"));
 		document.querySelector("`+message+`").dispatchEvent(new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: data }));
 	}`, nil)
 	tab.Await("[role=alert]", "large.bin is too large")

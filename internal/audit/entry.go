@@ -37,6 +37,8 @@ const (
 	FireSchedule  Action = "schedule.fire"
 	SendEvent     Action = "event.send"
 	FireTrigger   Action = "event.trigger"
+	UploadFile    Action = "file.upload"
+	DeleteFile    Action = "file.delete"
 	PublishAgent  Action = "agent.publish"
 	DraftAgent    Action = "agent.draft"
 	SetHold       Action = "hold.set"

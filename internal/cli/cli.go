@@ -24,7 +24,7 @@ func Commands(environ []string) []*cobra.Command {
 	list := []*cobra.Command{
 		e.runCommand(), e.tailCommand(), e.traceCommand(), e.threadsCommand(), e.auditCommand(), e.holdCommand(), e.approvalsCommand(), e.approveCommand(), e.rejectCommand(), e.answerCommand(),
 		e.waitsCommand(), e.eventCommand(),
-		e.cancelCommand(), e.steerCommand(), e.pauseCommand(), e.resumeCommand(), e.agentsCommand(), e.schedulesCommand(), e.quotasCommand(), e.usageCommand(), e.systemCommand(), e.subjectsCommand(),
+		e.cancelCommand(), e.steerCommand(), e.pauseCommand(), e.resumeCommand(), e.agentsCommand(), e.schedulesCommand(), e.fileCommand(), e.quotasCommand(), e.usageCommand(), e.systemCommand(), e.subjectsCommand(),
 	}
 	for _, cmd := range list {
 		e.flags(cmd)

@@ -22,6 +22,7 @@ import (
 type runOptions struct {
 	thread, run, onBusy, state string
 	revision, output           string
+	files                      []string
 	quiet, wait, cancel        bool
 }
 
@@ -40,16 +41,23 @@ After Ctrl-C the run continues, and the command prints how to show it again. If 
 prompts for it on a terminal; without a terminal it ends with exit code 3. If the run waits for a time or an event, the command
 waits as well on a terminal; without a terminal it ends with exit code 3, too.`,
 		Example: `  perdure run demo "What is 12*7?"
+  perdure run demo --file photo.jpg "What is in this picture?"
   git diff | perdure run reviewer - > review.md
   perdure run extractor - --output json < mail.txt | jq .total`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: e.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
+				if len(o.files) > 0 {
+					return usage(errors.New("write a TEXT for the message that has the files"))
+				}
 				if o.thread == "" {
 					return usage(errors.New("write a TEXT, or name the thread to continue with --thread"))
 				}
 				return e.run(cmd, args[0], nil, o)
+			}
+			if len(o.files) > 0 && o.run != "" {
+				return usage(errors.New("--run cannot be combined with --file: each upload is another file, so the input would not be the same"))
 			}
 			text, err := textArgument(cmd, args[1])
 			if err != nil {
@@ -62,6 +70,7 @@ waits as well on a terminal; without a terminal it ends with exit code 3, too.`,
 	f.StringVar(&o.thread, "thread", "", "the thread to continue; default: a new one")
 	f.StringVar(&o.run, "run", "", "the ID of the run; the same command again shows the same run")
 	f.StringVar(&o.revision, "revision", "", "run this revision of the agent, published or a draft, instead of the current one")
+	f.StringArrayVar(&o.files, "file", nil, "upload this file, and attach it to the message; may be repeated")
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
 	f.StringVar(&o.output, "output", outputText, "what standard output has: text, the answer, or json, the result")
@@ -95,6 +104,11 @@ func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runO
 	c, err := e.client(cmd)
 	if err != nil {
 		return err
+	}
+	if len(o.files) > 0 {
+		if input.Messages[0], err = attach(cmd.Context(), c, input.Messages[0], o.files); err != nil {
+			return err
+		}
 	}
 	v := e.viewer(cmd, c, o.quiet)
 	v.thread, v.run = input.ThreadID, input.RunID

@@ -192,6 +192,11 @@ func (s *Snapshot) commonPrefix(sent []agui.Message) (entries, messages int) {
 	return entries, messages
 }
 
+// Has reports whether the conversation has a message of a client with this ID and this content.
+func (s *Snapshot) Has(m agui.Message) bool {
+	return slices.ContainsFunc(s.Entries, func(e Entry) bool { return e.Message.ID == m.ID && e.Sent != "" && sameContent(e.Message, m) })
+}
+
 // Renew judges an acceptance again when its run starts, because other runs may have changed the
 // thread since Accept. ok is false if the message that the acceptance builds on has been cut, or if
 // a kept message now has the ID of a new one and other content. Then the run must not start with

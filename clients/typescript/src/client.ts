@@ -7,7 +7,7 @@ import { Listing, type Page } from "./listing.js";
 import { type Problem, ProblemError } from "./problem.js";
 import { resultOf } from "./result.js";
 import { resumableFrames, type Source } from "./resumable_stream.js";
-import { agentURL, approvalURL, runsURL, runURL, scheduleURL, threadURL, withQuery } from "./routes.js";
+import { agentURL, approvalURL, fileURL, runsURL, runURL, scheduleURL, threadURL, withQuery } from "./routes.js";
 import type * as schemas from "./schemas.js";
 import type { AnswerOf, operations, QueryOf } from "./schemas.js";
 import type { Frame } from "./sse_frames.js";
@@ -277,6 +277,37 @@ export class PerdureClient {
   /** Resumes the paused run of a thread. */
   async resume(threadId: string, options: CommandOptions = {}): Promise<void> {
     await this.send(this.commands.resume(threadId), options);
+  }
+
+  // Files
+
+  /**
+   * Uploads a file. A message refers to it by a content part with the `url` as its source. The server deletes it after 24
+   * hours unless a message does. `name` is by default that of a File.
+   */
+  uploadFile(file: Blob & { name?: string }, options: CommandOptions & { name?: string } = {}): Promise<schemas.StoredFile> {
+    const { name = file.name, ...rest } = options;
+    return this.request({ url: withQuery(`${this.baseUrl}/v1/files`, { name }), body: file }, rest);
+  }
+
+  /** Returns the bytes of a file, by its ID. */
+  openFile(id: string, options: CommandOptions = {}): Promise<Blob> {
+    return this.request({ url: fileURL(this.baseUrl, id), accept: "*/*" }, options);
+  }
+
+  /** Describes a file. */
+  file(id: string, options: CommandOptions = {}): Promise<schemas.StoredFile> {
+    return this.get(`${fileURL(this.baseUrl, id)}/metadata`, options);
+  }
+
+  /** Lists the files that the caller has uploaded, newest first. */
+  files(filter: Filter<"listFiles"> = {}, options: CommandOptions = {}): Listing<schemas.StoredFile> {
+    return this.list("/v1/files", filter, options);
+  }
+
+  /** Deletes a file. Messages that refer to it keep its URL. */
+  async deleteFile(id: string, options: CommandOptions = {}): Promise<void> {
+    await this.delete(fileURL(this.baseUrl, id), "unknown_file", options);
   }
 
   // Approvals

@@ -69,12 +69,12 @@ export interface Command {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   url: string;
   headers: Record<string, string>;
-  /** A string is sent as it is, as YAML. */
+  /** A string is sent as it is, as YAML. A Blob is a file. */
   body?: object | string | undefined;
   /** The type of an object in the body. Default: application/json. */
   contentType?: string;
-  /** The type of the response: JSON by default, or a text. */
-  accept?: "application/json" | "text/plain" | "application/yaml";
+  /** The type of the response: JSON by default, a text, or the bytes of a file, which become a Blob. */
+  accept?: "application/json" | "text/plain" | "application/yaml" | "*/*";
   /** The frame of the same request, if the WebSocket has it. */
   frame?: RequestFrame;
   signal?: AbortSignal | undefined;
@@ -90,10 +90,12 @@ export interface Command {
 export async function request<Answer>(transport: Transport, command: Command): Promise<Answer> {
   const { signal = new AbortController().signal, url, body, frame } = command;
   const { method = body ? "POST" : "GET" } = command;
-  const { accept = "application/json", contentType = "application/json" } = command;
+  const { accept = "application/json", contentType } = command;
   const headers: Record<string, string> = { ...command.headers, Accept: accept };
-  if (body) headers["Content-Type"] = typeof body === "string" ? "application/yaml" : contentType;
-  const call = { url, init: { method, headers, ...(body && { body: typeof body === "string" ? body : JSON.stringify(body) }) }, frame };
+  const sent = body && bodyOf(body);
+  if (sent) headers["Content-Type"] = contentType ?? sent.type;
+  const silence = body instanceof Blob ? uploadSilence : undefined;
+  const call = { url, init: { method, headers, ...(sent && { body: sent.content }) }, frame, silence };
   const backoff = new Backoff(transport.retry, transport);
   const open = () => transport.open(call, signal);
   for (let lost: Error | undefined; ; ) {
@@ -101,6 +103,7 @@ export async function request<Answer>(transport: Transport, command: Command): P
     const { ok, status } = connection.response;
     let text: string;
     try {
+      if (ok && accept === "*/*") return (await connection.response.blob()) as Answer;
       text = await connection.text();
     } catch (error) {
       signal.throwIfAborted();
@@ -116,6 +119,15 @@ export async function request<Answer>(transport: Transport, command: Command): P
     lost = errorOf(problem);
     if (!command.isEarly?.(problem)) throw lost;
   }
+}
+
+// The server bounds an upload to an hour.
+const uploadSilence = 3_600_000;
+
+function bodyOf(body: object | string): { type: string; content: string | Blob } {
+  if (typeof body === "string") return { type: "application/yaml", content: body };
+  if (body instanceof Blob) return { type: body.type || "application/octet-stream", content: body };
+  return { type: "application/json", content: JSON.stringify(body) };
 }
 
 /** Sends a command. The server may have accepted it before. */

@@ -6,6 +6,8 @@ export interface Call {
   url: string;
   init: RequestInit;
   frame?: RequestFrame | undefined;
+  /** The longest silence in milliseconds, if it is not that of the other requests: the server answers an upload at its end. */
+  silence?: number | undefined;
 }
 
 /** How the events of a stream arrive: over a WebSocket, or as server-sent events over HTTP. */

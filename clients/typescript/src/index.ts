@@ -45,6 +45,7 @@ export type {
   Revision,
   Run,
   Schedule,
+  StoredFile,
   ScheduleSpec,
   Share,
   Span,

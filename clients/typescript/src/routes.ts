@@ -22,6 +22,8 @@ export const approvalURL = (base: string, thread: string, approval: string) => `
 
 export const scheduleURL = (base: string, schedule: string) => `${base}/v1/schedules/${segment(schedule)}`;
 
+export const fileURL = (base: string, file: string) => `${base}/v1/files/${segment(file)}`;
+
 /** Adds the parameters that are not undefined to a URL. */
 export function withQuery(url: string, parameters: object): string {
   const query = new URLSearchParams();

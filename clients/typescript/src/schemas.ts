@@ -5,6 +5,9 @@ export type { operations };
 /** The schemas of the HTTP API. */
 export type Schemas = components["schemas"];
 
+/** A file of the server. A content part refers to it by its `url`. */
+export type StoredFile = Schemas["File"];
+
 /** A thread in a list. */
 export type ThreadEntry = Schemas["ThreadEntry"];
 /** The summary of a thread. */

@@ -41,7 +41,7 @@ export function opener(options: RequestOptions): Transport["open"] {
     const headers = new Headers(call.init.headers);
     const current = await token?.();
     if (current !== undefined) headers.set("Authorization", `Bearer ${current}`);
-    const overHttp = () => HttpConnection.open(fetch, { ...call, init: { ...call.init, headers } }, silence, signal);
+    const overHttp = () => HttpConnection.open(fetch, { ...call, init: { ...call.init, headers } }, call.silence ?? silence, signal);
     if (!webSocket || !call.frame) return overHttp();
     const own = bearerOf(headers);
     const exchange = await exchangeOf({ base, fetch, silence, webSocket, token: async () => (token ? await token() : own) }, own);

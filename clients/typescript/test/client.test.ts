@@ -159,6 +159,16 @@ for (const [transport, options] of Object.entries(allTransports)) {
       await assert.rejects(client.createSchedule({ ...spec, cron: ["never"] }), { code: "invalid_schedule" });
     });
 
+    test("uploads, reads, lists and deletes a file", async () => {
+      const bytes = new Uint8Array(300_000).map((_, i) => i % 251);
+      const { id, url, name, size } = await client.uploadFile(new Blob([bytes]), { name: "noise.bin" });
+      assert.deepEqual([url, name, size], [`/v1/files/${id}`, "noise.bin", bytes.length]);
+      assert.deepEqual(new Uint8Array(await (await client.openFile(id)).arrayBuffer()), bytes);
+      assert.equal((await client.file(id)).name, "noise.bin");
+      assert.ok((await client.files()).items.some((file) => file.id === id));
+      await client.deleteFile(id);
+      await assert.rejects(client.openFile(id), { code: "unknown_file" });
+    });
     test("reads the quotas of the tenant", async () => {
       const { tenant, quotas } = await client.quotas();
       assert.equal(tenant, "default");

@@ -56,6 +56,12 @@ const (
 	PublishAgent   Action = "publishAgent"
 	ReadDefinition Action = "readDefinition"
 
+	// CreateFile is on a Tenant: it allows to upload files. ReadFile and DeleteFile are on a File. A
+	// caller that may read a thread also reads the files to which the thread refers.
+	CreateFile Action = "createFile"
+	ReadFile   Action = "readFile"
+	DeleteFile Action = "deleteFile"
+
 	// UseTool is on a Tool, UseModel on a Model, UseProgram on a Program: they allow to name it in
 	// the definition of a tenant's agent. They are checked when the agent is published.
 	UseTool    Action = "useTool"

@@ -208,10 +208,10 @@ func TestInvalidPoliciesAreRefused(t *testing.T) {
 		`@id("create") permit (principal, action, resource);`:      `another policy with @id("create")`,
 		`@id("a") permit (principal, action, resource) when { x }`: "own.cedar",
 
-		`@id("a") forbid (principal, action == Action::"readTread", resource);`:                                       `own.cedar: line 1: @id("a"): unknown action "readTread"; the actions are createLink, `,
+		`@id("a") forbid (principal, action == Action::"readTread", resource);`:                                       `own.cedar: line 1: @id("a"): unknown action "readTread"; the actions are createFile, createLink, `,
 		`@id("a") forbid (principal, action in [Action::"readThread", Action::"readTread"], resource);`:               `unknown action "readTread"`,
 		`@id("a") forbid (principal, action, resource) when { [Action::"readTread"].contains(action) };`:              `unknown action "readTread"`,
-		`@id("a") forbid (principal in Rolle::"guest", action, resource);`:                                            `unknown type "Rolle"; the types are Agent, Group, Host, Model, `,
+		`@id("a") forbid (principal in Rolle::"guest", action, resource);`:                                            `unknown type "Rolle"; the types are Agent, File, Group, Host, Model, `,
 		`@id("a") forbid (principal, action, resource is Threat);`:                                                    `unknown type "Threat"`,
 		`@id("a") forbid (principal, action, resource) when { resource is Threat };`:                                  `unknown type "Threat"`,
 		`@id("a") forbid (principal, action, resource) when { resource is Threat in Tenant::"acme" };`:                `unknown type "Threat"`,

@@ -30,6 +30,11 @@ func Schedule(tenant, owner string) Resource {
 	return resource("Schedule", tenant, cedar.RecordMap{"owner": user(tenant, owner)})
 }
 
+// StoredFile returns a file, of the type File, with the subject of its owner.
+func StoredFile(tenant, owner string) Resource {
+	return resource("File", tenant, cedar.RecordMap{"owner": user(tenant, owner)})
+}
+
 // Agent returns an agent of a tenant; tenant "" = of the platform.
 func Agent(tenant, name string) Resource {
 	r := resource("Agent", tenant, cedar.RecordMap{"name": cedar.String(name)})

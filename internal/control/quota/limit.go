@@ -25,6 +25,8 @@ const (
 	Firings Name = "firingsPerHour"
 	// LogBytes are the bytes of the records and of their large contents.
 	LogBytes Name = "logBytes"
+	// FileBytes are the bytes of files. Files with the same bytes count each.
+	FileBytes Name = "fileBytes"
 	// Agents are the agents of a tenant; of the tenant "", those of the platform.
 	Agents Name = "agents"
 	// DefinitionBytes are the bytes of all revisions of these agents, each as often as it was
@@ -46,7 +48,7 @@ const (
 )
 
 // Counted are the bounds of what exists, in the order of the documentation.
-var Counted = []Name{Streams, Sockets, Runs, Waiting, Threads, Schedules, Firings, LogBytes, Agents, DefinitionBytes}
+var Counted = []Name{Streams, Sockets, Runs, Waiting, Threads, Schedules, Firings, LogBytes, FileBytes, Agents, DefinitionBytes}
 
 // Rated are the bounds of rates of tenants, in the order of the documentation.
 var Rated = []Name{Requests, Writes, SubjectRequests, SubjectWrites}
@@ -77,6 +79,7 @@ const (
 	defaultSchedules       = 1_000
 	defaultFirings         = 7_200
 	defaultLogBytes        = 100 << 30
+	defaultFileBytes       = 100 << 30
 	defaultAgents          = 1_000
 	defaultDefinitionBytes = 256 << 20
 	defaultSubjectPercent  = 50
@@ -94,7 +97,7 @@ type limits map[Name]Limit
 // defaults are the bounds without a file.
 var defaults = limits{
 	Streams: Unlimited, Sockets: Unlimited, Runs: defaultRuns, Waiting: defaultWaiting, Threads: defaultThreads,
-	Schedules: defaultSchedules, Firings: defaultFirings, LogBytes: defaultLogBytes, Agents: defaultAgents,
+	Schedules: defaultSchedules, Firings: defaultFirings, LogBytes: defaultLogBytes, FileBytes: defaultFileBytes, Agents: defaultAgents,
 	DefinitionBytes: defaultDefinitionBytes, SubjectPercent: defaultSubjectPercent,
 	Requests: defaultRequests, Writes: defaultWrites, SubjectRequests: defaultSubjectRequests, SubjectWrites: defaultSubjectWrites,
 	Unauthenticated: defaultUnauthenticated,

@@ -3,7 +3,8 @@
 //
 //	Rules ──time──► Remover ──lease──► oldest settled threads ──► audit entry ──► deletion
 //	                   │               blocks of audit entries ──► audit entry ──► purge
-//	                   └──► deletions that were interrupted
+//	                   ├──► deletions that were interrupted
+//	                   └──► files to which no thread refers
 //
 // Every API process has a Remover. A lease in NATS lets one of them work at a time. A round that is
 // interrupted is repeated by the next one.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/audit/store"
+	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/stream"
@@ -49,7 +50,7 @@ type Threads interface {
 	Finish(ctx context.Context, t stream.Thread) error
 }
 
-// Config configures a Remover. All fields are required. The caller owns them, and closes them after
+// Config configures a Remover. All fields but Files and FileIndex are required. The caller owns them, and closes them after
 // Stop.
 type Config struct {
 	Rules  *Rules
@@ -59,6 +60,9 @@ type Config struct {
 	Holds  *store.Holds
 	Writer *store.Writer
 	Logger *slog.Logger
+	// Files are the files of tenants, with their index. nil = there are none.
+	Files     *files.Store
+	FileIndex *files.Index
 }
 
 // Remover removes what is older than its time to live. Begin makes it and starts its goroutine; Stop
@@ -66,6 +70,7 @@ type Config struct {
 type Remover struct {
 	Config
 
+	swept  time.Time // when the files were swept last; only Round uses it
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }
@@ -148,6 +153,12 @@ func (r *Remover) Round(ctx context.Context, now time.Time) (removed int, err er
 		n, err := r.expireThreads(ctx, tenant, now, maxRemoved-removed)
 		removed += n
 		if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if r.Files != nil && now.Sub(r.swept) >= maxInterval {
+		r.swept = now
+		if err := r.Files.Sweep(ctx, r.FileIndex, now, r.Log.HasThread); err != nil {
 			failures = append(failures, err)
 		}
 	}

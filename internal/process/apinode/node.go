@@ -34,6 +34,7 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
@@ -82,6 +83,8 @@ type Config struct {
 	PublicURL string
 	// Console serves the console.
 	Console bool
+	// Files stores the files of tenants. nil = there are none.
+	Files *files.Store
 	// Environment describes the process and its servers.
 	Environment systemroutes.Environment
 	Logger      *slog.Logger
@@ -100,6 +103,7 @@ type Node struct {
 	audit    *auditLog
 	remover  *retention.Remover
 	threads  *threads.Index
+	files    *files.Index // nil = there are none
 	times    *schedules.Counter
 	counting context.CancelFunc // ends the count of bytes
 	measured func()             // ends the metrics of quotas
@@ -159,6 +163,14 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.stopWatches()
 		return nil, err
 	}
+	stored := (*api.Files)(nil)
+	if cfg.Files != nil {
+		if n.files, err = cfg.Files.Watch(ctx); err != nil {
+			n.stopWatches()
+			return nil, err
+		}
+		stored = &api.Files{Store: cfg.Files, Index: n.files}
+	}
 	if n.audit, err = openAudit(ctx, cfg.Snapshots.Log(), cfg.Policies, cfg.Logger); err != nil {
 		n.stopWatches()
 		return nil, err
@@ -198,11 +210,12 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		PublicKeys: n.board.PublicKeys,
 		Workers:    n.workers, Environment: cfg.Environment,
 		Audit: &n.audit.Audit, Console: pages,
-		Events: eventStore, Waits: n.waits, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger,
+		Events: eventStore, Waits: n.waits, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger, Files: stored,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{
 		Rules: cfg.Retention, Log: cfg.Snapshots.Log(), Index: n.threads, Delete: n.server.Deletion(), Holds: n.audit.Holds, Writer: n.audit.Writer, Logger: cfg.Logger,
+		Files: cfg.Files, FileIndex: n.files,
 	})
 	n.http = &http.Server{
 		Handler: n.server.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: 2 * time.Minute,
@@ -385,6 +398,9 @@ func (n *Node) stopWatches() {
 	}
 	if n.threads != nil {
 		wait.Go(n.threads.Stop)
+	}
+	if n.files != nil {
+		wait.Go(n.files.Stop)
 	}
 	wait.Go(n.board.Stop)
 	wait.Go(n.agents.Stop)

@@ -80,6 +80,9 @@ func tenantCost(c *Config) pflag.Value     { return bind(&c.TenantCostPerDay, mo
 func streamName(c *Config) pflag.Value     { return bind(&c.Stream.Stream, subjectToken) }
 func replicas(c *Config) pflag.Value       { return bind(&c.Stream.Replicas, upTo(5)) }
 func streamMaxBytes(c *Config) pflag.Value { return bind(&c.Stream.MaxBytes, byteCount) }
+func filesURL(c *Config) pflag.Value       { return bind(&c.Files, blobURL) }
+func filesMaxSize(c *Config) pflag.Value   { return bind(&c.FilesMaxSize, byteCount) }
+func filesScanner(c *Config) pflag.Value   { return bind(&c.FilesScanner, hostPort) }
 func connectTimeout(c *Config) pflag.Value { return bind(&c.ConnectTimeout, positiveDuration) }
 func logLevel(c *Config) pflag.Value       { return bind(&c.LogLevel, level) }
 func logFormat(c *Config) pflag.Value      { return bind(&c.LogFormat, oneOf("json", "text")) }

@@ -49,6 +49,8 @@ type Config struct {
 	// PublicURL is the base of links, and the issuer of assertions, without a slash at its end; "" =
 	// the host of the request, and no assertions.
 	PublicURL string
+	// Files is the URL of the bucket with the bytes of files; "" = they are in NATS.
+	Files string
 	// MetricsAddr is the address at which the process serves metrics and probes, host:port. Empty =
 	// no metrics.
 	MetricsAddr string
@@ -91,6 +93,10 @@ type APIOptions struct {
 	ParkAfter time.Duration
 	// Retention is the file with the times to live. Empty = the defaults.
 	Retention string
+	// FilesMaxSize bounds a file, in bytes. FilesScanner is the address of clamd; "" = files are not
+	// scanned.
+	FilesMaxSize int64
+	FilesScanner string
 	// Strict makes the API check every event before it sends the event.
 	Strict bool
 	// Console serves the console.

@@ -250,6 +250,18 @@ func baseURL(s string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
+// bucketSchemes are the schemes of the URLs of buckets.
+var bucketSchemes = []string{"s3", "gs", "azblob", "file"}
+
+// blobURL parses the URL of a bucket.
+func blobURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || !slices.Contains(bucketSchemes, u.Scheme) || u.Host+u.Path == "" {
+		return "", fmt.Errorf("%q is not the URL of a bucket, such as s3://files?region=eu-central-1, gs://files or azblob://files", s)
+	}
+	return s, nil
+}
+
 // urlTemplate parses a URL in which names in braces are replaced later.
 func urlTemplate(s string) (string, error) {
 	u, err := url.Parse(s)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"time"
@@ -27,6 +28,8 @@ type Connections struct {
 	Temporal client.Client
 	// Namespace is the namespace of the Temporal client.
 	Namespace string
+
+	bucket io.Closer // of files; nil = there is none
 }
 
 // Dial connects to NATS and Temporal, and blocks until both answer or cfg.ConnectTimeout has
@@ -69,8 +72,11 @@ func retryNATS(ctx context.Context, cfg *config.Config, name string, logger *slo
 	})
 }
 
-// Close closes both connections. The caller stops their users first.
+// Close closes the connections. The caller stops their users first.
 func (c *Connections) Close() {
+	if c.bucket != nil {
+		_ = c.bucket.Close() // nothing is written by then
+	}
 	c.Temporal.Close()
 	c.NATS.Close()
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/secrets"
@@ -89,6 +90,8 @@ type Config struct {
 	Principals *principals.Principals
 	// Quotas are the quotas of tenants for runs of schedules. nil = the defaults.
 	Quotas *quota.Table
+	// Files stores the files of tenants. nil = there are none.
+	Files *files.Store
 	// Webhooks sends the events of interrupts; nil = there are no webhooks. The caller closes it.
 	Webhooks *webhook.Sender
 	Budgets
@@ -193,6 +196,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	a := &activities.Activities{Log: l, Snapshots: cfg.Snapshots, Agents: c, Models: cfg.Models, Tools: cfg.Tools, Commands: commands, Local: n.local, ToolGrace: cfg.ToolGrace, Queues: n.board, Remotes: cfg.remoteAgents()}
 	a.Policies, a.Principals = cfg.Policies, cfg.Principals
+	if cfg.Files != nil {
+		a.Files = activities.NewFileStore(cfg.Files)
+	}
 	if a.Inbox, err = inbox.Open(ctx, l); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}

@@ -1,38 +1,39 @@
-import type { ContentPart } from "@perdure/client";
+import type { ContentPart, PerdureClient } from "@perdure/client";
 
-/** A file that the next message carries. */
+/** A file that the next message refers to. */
 export interface Attachment {
   id: string;
   name: string;
   size: number;
   part: ContentPart;
+  /** The address of an image in this page. `release` frees it. */
+  preview?: string;
 }
 
-// The API takes a request of 10 MiB. Base64 needs a third more than the file.
-const mostBytes = 7_000_000;
+// The default of PERDURE_FILES_MAX_SIZE. A browser may lose the refusal of a larger file, because it still sends.
+const mostBytes = 100 * 1024 * 1024;
 
-/** Reads files as parts of a message. Rejects with an error that names the file that is too large. */
-export async function readFiles(files: readonly File[], before: readonly Attachment[]): Promise<Attachment[]> {
-  let sum = before.reduce((bytes, { size }) => bytes + size, 0);
+/** Uploads files, and returns parts of a message that refer to them. Rejects with an error that names the file. */
+export function uploadFiles(client: PerdureClient, files: readonly File[]): Promise<Attachment[]> {
   for (const file of files) {
-    sum += file.size;
-    if (sum > mostBytes) throw new Error(`${file.name} is too large: the files of a message may have 7 MB together.`);
+    if (file.size > mostBytes) throw new Error(`${file.name} is too large: a file may have 100 MiB.`);
   }
-  return Promise.all(files.map(async (file) => ({ id: `${file.name} ${file.size} ${Math.random()}`, name: file.name, size: file.size, part: await partOf(file) })));
+  return Promise.all(files.map((file) => upload(client, file)));
 }
 
-async function partOf(file: File): Promise<ContentPart> {
-  const mimeType = file.type || "application/octet-stream";
-  const [family] = mimeType.split("/");
-  const type = family === "image" || family === "audio" || family === "video" ? family : "document";
-  return { type, source: { type: "data", mimeType, value: await base64Of(file) }, metadata: { filename: file.name } };
+async function upload(client: PerdureClient, file: File): Promise<Attachment> {
+  try {
+    const { id, url, name = file.name, type, size } = await client.uploadFile(file);
+    const [family] = type.split("/");
+    const kind = family === "image" || family === "audio" || family === "video" ? family : "document";
+    const part: ContentPart = { type: kind, source: { type: "url", value: url, mimeType: type }, metadata: { filename: name } };
+    return { id, name, size, part, ...(kind === "image" && { preview: URL.createObjectURL(file) }) };
+  } catch (error) {
+    throw new Error(`${file.name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }
 
-function base64Of(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve((reader.result as string).replace(/^[^,]*,/, ""));
-    reader.onerror = () => reject(new Error(`${file.name} cannot be read`));
-    reader.readAsDataURL(file);
-  });
+/** Frees what the page keeps of files that were sent or removed. */
+export function release(files: readonly Attachment[]): void {
+  for (const { preview } of files) if (preview !== undefined) URL.revokeObjectURL(preview);
 }

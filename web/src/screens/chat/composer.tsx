@@ -5,7 +5,8 @@ import { Choice } from "../../components/choice";
 import { AttachIcon, CloseIcon, SendIcon, StopIcon } from "../../components/icons";
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
-import { type Attachment, readFiles } from "./attachments";
+import { useClient } from "../../session";
+import { type Attachment, release, uploadFiles } from "./attachments";
 import { ClientTools } from "./client_tool_list";
 import styles from "./composer.module.css";
 import { sizeText } from "./content_view";
@@ -39,13 +40,27 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
   const [files, setFiles] = useState<readonly Attachment[]>([]);
   const [onBusy, setOnBusy] = useState<OnBusy>("steer");
   const [error, setError] = useState<unknown>();
+  const [uploads, setUploads] = useState(0);
+  const client = useClient();
   const isEmpty = text.trim() === "" && files.length === 0;
-  const attach = (added: readonly File[]) => {
+  const attach = async (added: readonly File[]) => {
     setError(undefined);
-    void readFiles(added, files).then((read) => setFiles([...files, ...read]), setError);
+    setUploads((n) => n + added.length);
+    try {
+      const uploaded = await uploadFiles(client, added);
+      setFiles((current) => [...current, ...uploaded]);
+    } catch (reason) {
+      setError(reason);
+    } finally {
+      setUploads((n) => n - added.length);
+    }
+  };
+  const remove = (id: string) => {
+    release(files.filter((file) => file.id === id));
+    setFiles(files.filter((file) => file.id !== id));
   };
   const send = async () => {
-    if (isEmpty) return;
+    if (isEmpty || uploads > 0) return;
     const parts = files.map(({ part }) => part);
     const content = text.trim();
     setText("");
@@ -53,6 +68,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     setError(undefined);
     try {
       await onSend(parts.length === 0 ? content : content === "" ? parts : [...parts, { type: "text", text: content }], onBusy);
+      release(files);
     } catch (reason) {
       setError(reason);
       // What was entered meanwhile stays.
@@ -74,7 +90,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     <form className={styles.composer} aria-label="New message" onSubmit={(event) => { event.preventDefault(); void send(); }} {...transfer.target}>
       {error !== undefined && <Problem error={error} />}
       <div className={styles.box} data-dropping={transfer.isOver || undefined}>
-        <Files files={files} onRemove={(id) => setFiles(files.filter((file) => file.id !== id))} />
+        <Files files={files} uploads={uploads} onRemove={remove} />
         <textarea ref={field} aria-label="Message" className={styles.field} placeholder={placeholder} rows={1} value={text} onChange={(event) => setText(event.target.value)}
           onPaste={transfer.paste} onKeyDown={press} />
         <div className={styles.tools}>
@@ -83,7 +99,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
           <span className={styles.end}>
             {isRunning && <Choice label="While the run is active" isLabelHidden options={busyOptions} value={onBusy} onChange={(id) => setOnBusy(id as OnBusy)} />}
             {isRunning && <Button aria-label="Stop the run" onPress={stop}><StopIcon /></Button>}
-            <Button type="submit" kind="primary" aria-label="Send" isDisabled={isEmpty}><SendIcon /></Button>
+            <Button type="submit" kind="primary" aria-label="Send" isDisabled={isEmpty || uploads > 0}><SendIcon /></Button>
           </span>
         </div>
       </div>
@@ -104,7 +120,7 @@ function useDraft(name: string) {
 }
 
 // Takes files that are pasted or dropped.
-function useTransfer(attach: (files: readonly File[]) => void) {
+function useTransfer(attach: (files: readonly File[]) => unknown) {
   const [isOver, setOver] = useState(false);
   const over = (event: DragEvent) => {
     if (!event.dataTransfer.types.includes("Files")) return;
@@ -115,36 +131,37 @@ function useTransfer(attach: (files: readonly File[]) => void) {
     setOver(false);
     if (event.dataTransfer.files.length === 0) return;
     event.preventDefault();
-    attach([...event.dataTransfer.files]);
+    void attach([...event.dataTransfer.files]);
   };
   const paste = (event: ClipboardEvent) => {
     if (event.clipboardData.files.length === 0) return;
     event.preventDefault();
-    attach([...event.clipboardData.files]);
+    void attach([...event.clipboardData.files]);
   };
   return { isOver, paste, target: { onDragOver: over, onDragLeave: () => setOver(false), onDrop: drop } };
 }
 
-function Files({ files, onRemove }: { files: readonly Attachment[]; onRemove: (id: string) => void }) {
-  if (files.length === 0) return null;
+function Files({ files, uploads, onRemove }: { files: readonly Attachment[]; uploads: number; onRemove: (id: string) => void }) {
+  if (files.length + uploads === 0) return null;
   return (
     <ul className={styles.chips} aria-label="Attached files">
-      {files.map(({ id, name, size, part }) => (
+      {files.map(({ id, name, size, preview }) => (
         <li key={id} className={styles.chip}>
-          {part.type === "image" && part.source.type === "data" && <img src={`data:${part.source.mimeType};base64,${part.source.value}`} alt="" />}
+          {preview !== undefined && <img src={preview} alt="" />}
           <span className="truncate">{safeText(name)}</span>
           <span className="muted">{sizeText(size)}</span>
           <button type="button" aria-label={`Remove ${safeText(name)}`} onClick={() => onRemove(id)}><CloseIcon /></button>
         </li>
       ))}
+      {uploads > 0 && <li className={styles.chip} role="status">Uploading…</li>}
     </ul>
   );
 }
 
-function FileButton({ onChoose }: { onChoose: (files: readonly File[]) => void }) {
+function FileButton({ onChoose }: { onChoose: (files: readonly File[]) => unknown }) {
   const input = useRef<HTMLInputElement>(null);
   const change = () => {
-    onChoose([...(input.current?.files ?? [])]);
+    void onChoose([...(input.current?.files ?? [])]);
     if (input.current) input.current.value = ""; // the same file may be chosen again
   };
   return (

@@ -3,6 +3,7 @@ import { useMemo, useState } from "react";
 import { JSONView } from "../../components/json_view";
 import { safeText } from "../../components/safe_text";
 import { LongText } from "./long_text";
+import { idOfFile, shownImages, StoredFile } from "./stored_file";
 import styles from "./content_view.module.css";
 import { ValueTable, tableOf } from "./value_table";
 
@@ -52,13 +53,13 @@ function Structure({ value, text }: { value: object; text: string }) {
   );
 }
 
-const shownImages = /^image\/(png|jpeg|gif|webp|avif)$/;
-
-/** An image that a message carries, or the name of another medium. Nothing is loaded from an address. */
+/** An image or a file of a message, or the name of another medium. Nothing is loaded from the address of another server. */
 export function Medium({ part }: { part: Exclude<ContentPart, { type: "text" }> }) {
   const { source, type } = part;
   const name = nameOf(part);
   const isData = source?.type === "data";
+  const fileID = source?.type === "url" ? idOfFile(source.value) : undefined;
+  if (fileID !== undefined) return <StoredFile id={fileID} name={name ?? type} mediaType={source?.mimeType ?? type} />;
   if (isData && type === "image" && shownImages.test(source.mimeType)) {
     return <img className={styles.image} src={`data:${source.mimeType};base64,${source.value}`} alt={name ?? "Image of the message"} />;
   }

@@ -1,0 +1,194 @@
+package fileroutes
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/perdure/perdure/api/attachments"
+	"github.com/perdure/perdure/api/auditing"
+	"github.com/perdure/perdure/api/deletion"
+	"github.com/perdure/perdure/api/problem"
+	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth/policy"
+	"github.com/perdure/perdure/internal/files"
+	"github.com/perdure/perdure/stream"
+)
+
+// Routes serves files. All fields are required. It has no state of its own, and is safe for concurrent
+// use.
+type Routes struct {
+	problem.Writer
+	*attachments.Attachments
+
+	Deletion *deletion.Threads // for legal holds
+	// Enter takes a place among the streams of the node, which the caller leaves.
+	Enter func(context.Context) (ctx context.Context, leave func(), err error)
+}
+
+// Register adds the routes to the group /v1, which authenticates.
+func (r *Routes) Register(v1 *gin.RouterGroup) {
+	v1.POST("/files", r.Handle(r.upload))
+	v1.GET("/files", r.Handle(r.list))
+	v1.GET("/files/:file", r.Handle(r.download))
+	v1.HEAD("/files/:file", r.Handle(r.download))
+	v1.GET("/files/:file/metadata", r.Handle(r.describe))
+	v1.DELETE("/files/:file", r.Handle(r.remove))
+}
+
+// file is a file as clients get it.
+type file struct {
+	ID        string `json:"id"`
+	URL       string `json:"url"`
+	Name      string `json:"name,omitempty"`
+	Type      string `json:"type"`
+	Size      int64  `json:"size"`
+	CreatedAt string `json:"createdAt"`
+	// ExpiresAt is missing if a thread refers to the file.
+	ExpiresAt string `json:"expiresAt,omitempty"`
+}
+
+// shown returns a file as clients get it.
+func shown(f *files.File) file {
+	s := file{ID: f.ID, URL: f.URL(), Name: f.Name, Type: f.Type, Size: f.Size, CreatedAt: f.CreatedAt.Format(time.RFC3339)}
+	if at := f.ExpiresAt(); !at.IsZero() {
+		s.ExpiresAt = at.Format(time.RFC3339)
+	}
+	return s
+}
+
+// list serves GET /v1/files: the files that the caller has uploaded, the newest first.
+func (r *Routes) list(c *gin.Context) error {
+	caller, err := request.Principal(c.Request.Context())
+	if err != nil {
+		return err
+	}
+	limit, err := request.Limit(c)
+	if err != nil {
+		return err
+	}
+	all := r.Index.List(caller.Tenant, caller.Subject)
+	if after := c.Query("cursor"); after != "" {
+		at, err := strconv.ParseInt(after, 10, 64)
+		if err != nil {
+			return problem.InvalidParameter("cursor", "cursor must be nextCursor of a page")
+		}
+		for len(all) > 0 && all[0].CreatedAt.UnixNano() >= at {
+			all = all[1:]
+		}
+	}
+	next := ""
+	if len(all) > limit {
+		all, next = all[:limit], strconv.FormatInt(all[limit-1].CreatedAt.UnixNano(), 10)
+	}
+	page := struct {
+		Items      []file `json:"items"`
+		NextCursor string `json:"nextCursor,omitempty"`
+	}{Items: []file{}, NextCursor: next}
+	for _, indexed := range all {
+		f, err := r.Store.Find(c.Request.Context(), caller.Tenant, indexed.ID) // the index has no names
+		if err == nil {
+			page.Items = append(page.Items, shown(f))
+		} else if err := attachments.Problem(indexed.ID, err); problem.Of(err).Status != http.StatusNotFound {
+			return err
+		}
+	}
+	return request.WriteJSON(c, http.StatusOK, page)
+}
+
+// readable returns the file in the path, if the caller may read it.
+func (r *Routes) readable(c *gin.Context) (*files.File, error) {
+	caller, err := request.Principal(c.Request.Context())
+	if err != nil {
+		return nil, err
+	}
+	return r.Readable(c.Request.Context(), caller.Tenant, request.Segment(c, "file"))
+}
+
+// describe serves GET /v1/files/{file}/metadata. Errors: 404 unknown_file, 403 forbidden.
+func (r *Routes) describe(c *gin.Context) error {
+	f, err := r.readable(c)
+	if err != nil {
+		return err
+	}
+	return request.WriteJSON(c, http.StatusOK, shown(f))
+}
+
+// download serves GET and HEAD /v1/files/{file}, with ranges. The download of a page in the same tab
+// would leave the console, so other types than those of files.IsInline are attachments. Errors: 404
+// unknown_file, 403 forbidden.
+func (r *Routes) download(c *gin.Context) error {
+	f, err := r.readable(c)
+	if err != nil {
+		return err
+	}
+	content, err := r.Store.Open(c.Request.Context(), f)
+	if err != nil {
+		return attachments.Problem(f.ID, err)
+	}
+	defer content.Close() //nolint:errcheck // the content was read
+	disposition := "attachment"
+	if files.IsInline(f.Type) {
+		disposition = "inline"
+	}
+	h := c.Writer.Header()
+	h.Set("Content-Type", contentType(f.Type))
+	h.Set("Content-Disposition", mime.FormatMediaType(disposition, filename(f.Name)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cross-Origin-Resource-Policy", "same-site")
+	h.Set("Cache-Control", "private, no-cache") // the caller may lose the access
+	h.Set("ETag", `"`+f.ID+`"`)
+	http.ServeContent(c.Writer, c.Request, "", f.CreatedAt, content)
+	return nil
+}
+
+// filename returns the parameters of a Content-Disposition.
+func filename(name string) map[string]string {
+	if name == "" {
+		return nil
+	}
+	return map[string]string{"filename": name}
+}
+
+// contentType returns a media type with the character set of texts.
+func contentType(mediaType string) string {
+	if strings.HasPrefix(mediaType, "text/") {
+		return mediaType + "; charset=utf-8"
+	}
+	return mediaType
+}
+
+// remove serves DELETE /v1/files/{file}. Threads that refer to the file keep its URL, which is then
+// unknown. Errors: 404 unknown_file, 403 forbidden, 409 legal_hold.
+func (r *Routes) remove(c *gin.Context) error {
+	ctx := c.Request.Context()
+	caller, err := request.Principal(ctx)
+	if err != nil {
+		return err
+	}
+	id := request.Segment(c, "file")
+	auditing.Detail(ctx, "file", id)
+	f, err := r.Store.Find(ctx, caller.Tenant, id)
+	if err != nil {
+		return attachments.Problem(id, err)
+	}
+	if err := r.Access.CheckFile(ctx, f.Owner, policy.DeleteFile); err != nil {
+		return err
+	}
+	for thread := range f.Threads {
+		if err := r.Deletion.CheckHold(ctx, stream.Thread{Tenant: caller.Tenant, ID: thread}); err != nil {
+			return err
+		}
+	}
+	if err := r.Store.Delete(ctx, caller.Tenant, id); err != nil {
+		return err
+	}
+	c.Status(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,72 @@
+package bucket_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/perdure/perdure/internal/files"
+	"github.com/perdure/perdure/internal/files/bucket"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// TestDirectory: files are objects in a directory, with ranges. A failed upload and a deletion leave
+// nothing.
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, err := bucket.Open(t.Context(), "file://"+dir+"?no_tmp_dir=true&metadata=skip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	store, err := files.Open(t.Context(), streamtest.OpenOn(t, streamtest.Server(t)), files.Options{Storage: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := io.MultiReader(strings.NewReader(strings.Repeat("x", 1<<20)), iotest.ErrReader(errors.New("broken")))
+	if _, err := store.Put(t.Context(), files.Upload{Tenant: "acme", Body: broken}); err == nil {
+		t.Error("a broken upload has no error")
+	}
+	wantObjects(t, dir, 0)
+	content := bytes.Repeat([]byte("0123456789"), 100_000)
+	f, err := store.Put(t.Context(), files.Upload{Tenant: "acme", Body: bytes.NewReader(content)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantObjects(t, dir, 1)
+	c, err := store.Open(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Seek(500_005, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(c); err != nil || !bytes.Equal(rest, content[500_005:]) {
+		t.Errorf("range has %d bytes (%v), want %d", len(rest), err, len(content)-500_005)
+	}
+	if err := store.Delete(t.Context(), "acme", f.ID); err != nil {
+		t.Fatal(err)
+	}
+	wantObjects(t, dir, 0)
+	if err := b.Remove(t.Context(), "none"); err != nil {
+		t.Errorf("removal of an unknown object: %v", err)
+	}
+}
+
+// wantObjects checks the number of files in a directory.
+func wantObjects(t *testing.T, dir string, want int) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != want {
+		t.Errorf("objects = %d, want %d", len(entries), want)
+	}
+}

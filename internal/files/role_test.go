@@ -1,0 +1,69 @@
+package files_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/perdure/perdure/internal/files"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// TestRolesSuffice: in the deployed configuration of NATS, the API may store, read, sweep and delete
+// files, and the worker may read them.
+func TestRolesSuffice(t *testing.T) {
+	t.Parallel()
+	roles, err := os.ReadFile("../../deploy/nats/roles.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "roles.conf")
+	if err := os.WriteFile(file, regexp.MustCompile(`\$NATS_\w+`).ReplaceAll(roles, []byte(`"password"`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	deployed, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := streamtest.ServerWith(t, func(o *server.Options) { o.Users = deployed.Users })
+	openAs := func(user string) *files.Store {
+		t.Helper()
+		nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(user, "password"), nats.CustomInboxPrefix("_INBOX."+user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		log, err := stream.Open(t.Context(), nc, stream.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := files.Open(t.Context(), log, files.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}
+	api := openAs("perdure-api")
+	content := string(noise(300 << 10))
+	f := put(t, api, files.Upload{Tenant: "acme", Name: "a.png"}, content)
+	worker := openAs("perdure-worker")
+	found, err := worker.Find(t.Context(), "acme", f.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(read(t, worker, found, 0)) != content {
+		t.Error("the worker reads other bytes")
+	}
+	exists := func(context.Context, stream.Thread) (bool, error) { return false, nil }
+	if err := api.Sweep(t.Context(), index(t, api), time.Now().Add(2*files.Lifetime), exists); err != nil {
+		t.Fatal(err)
+	}
+	mustNotExist(t, api, f)
+}

@@ -1,0 +1,129 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/stream"
+)
+
+// interrupted is the age from which an upload that has not ended was interrupted, and from which a
+// thread that refers to a file must exist: its first input may be on the way.
+const interrupted = 2 * UploadTime
+
+// Sweep deletes what no thread refers to and is older than Lifetime, and what interrupted uploads and
+// deletions have left. exists reports whether a thread has records. It continues after a failure, and
+// returns all failures.
+func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(context.Context, stream.Thread) (bool, error)) error {
+	var failures []error
+	fail := func(what string, err error) {
+		if err != nil {
+			failures = append(failures, fmt.Errorf("files: sweep %s: %w", what, err))
+		}
+	}
+	for _, f := range x.all() {
+		if ctx.Err() != nil {
+			break
+		}
+		fail(f.ID, s.sweepFile(ctx, f, now, exists))
+	}
+	fail("contents", s.each(ctx, contentPrefix, func(key string, value []byte) error { return s.sweepContent(ctx, key, value, now) }))
+	fail("blobs", s.each(ctx, blobPrefix, func(key string, value []byte) error { return s.sweepBlob(ctx, key, value, now) }))
+	return errors.Join(failures...)
+}
+
+// sweepFile deletes a file that has expired, and releases it from threads that do not exist.
+func (s *Store) sweepFile(ctx context.Context, f *File, now time.Time, exists func(context.Context, stream.Thread) (bool, error)) error {
+	if isExpired := func(f *File) bool { return len(f.Threads) == 0 && now.After(f.ExpiresAt()) }; isExpired(f) {
+		return s.deleteIf(ctx, f.Tenant, f.ID, isExpired)
+	}
+	for thread, since := range f.Threads {
+		if now.Sub(since) < interrupted {
+			continue
+		}
+		found, err := exists(ctx, stream.Thread{Tenant: f.Tenant, ID: thread})
+		if err == nil && !found {
+			err = s.releaseIf(ctx, f.Tenant, f.ID, thread, func(current time.Time) bool { return current.Equal(since) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepContent removes files that do not exist from those with some bytes.
+func (s *Store) sweepContent(ctx context.Context, key string, value []byte, now time.Time) error {
+	var c storedContent
+	if err := json.Unmarshal(value, &c); err != nil {
+		return fmt.Errorf("files: %s: %w", key, err)
+	}
+	gone := map[string]bool{}
+	for id, since := range c.Files {
+		if now.Sub(since) < interrupted {
+			continue
+		}
+		entry, _, err := s.log.LastValue(ctx, s.bucket, fileKey(c.Tenant, id))
+		if err != nil {
+			return unavailable(err)
+		}
+		gone[id] = entry == nil
+	}
+	digest := key[strings.LastIndexByte(key, '.')+1:]
+	return s.dropFiles(ctx, c.Tenant, digest, func(id string, _ time.Time) bool { return gone[id] })
+}
+
+// sweepBlob removes the blob of an interrupted upload or deletion: one that is old, and that the value
+// of its digest does not name.
+func (s *Store) sweepBlob(ctx context.Context, key string, value []byte, now time.Time) error {
+	var b storedBlob
+	if err := json.Unmarshal(value, &b); err != nil {
+		return fmt.Errorf("files: %s: %w", key, err)
+	}
+	if now.Sub(b.CreatedAt) < interrupted {
+		return nil
+	}
+	blob := key[strings.LastIndexByte(key, '.')+1:]
+	if b.Digest != "" {
+		value, _, err := s.log.LastValue(ctx, s.bucket, contentKey(b.Tenant, b.Digest))
+		if err != nil {
+			return unavailable(err)
+		}
+		var c storedContent
+		if value != nil {
+			if err := json.Unmarshal(value, &c); err != nil {
+				return fmt.Errorf("files: content of %s: %w", key, err)
+			}
+		}
+		if c.Blob == blob {
+			return nil
+		}
+	}
+	return s.removeBlob(ctx, b.Tenant, blob)
+}
+
+// each calls take for every key of the bucket that begins with a prefix.
+func (s *Store) each(ctx context.Context, prefix string, take func(key string, value []byte) error) error {
+	keys, err := s.bucket.ListKeysFiltered(ctx, prefix+">")
+	if err != nil {
+		return unavailable(err)
+	}
+	defer func() { _ = keys.Stop() }()
+	for key := range keys.Keys() {
+		value, _, err := s.log.LastValue(ctx, s.bucket, key)
+		if err != nil {
+			return unavailable(err)
+		}
+		if value == nil {
+			continue
+		}
+		if err := take(key, value); err != nil {
+			return err
+		}
+	}
+	return unavailable(ctx.Err())
+}
