@@ -123,6 +123,10 @@ func inGo() []agents.Steps {
 			"facts", agents.AgentStep{Instructions: "You extract facts.", Model: "openai/qwen3-32b"}, "", agents.Native(true),
 		)},
 		{agents.Call[string]("weather", "get_weather", agents.Args{"city": "${input.text}", "days": 3})},
+		{
+			agents.WaitUntil("morning", "2026-05-04 09:00", "Europe/Berlin"),
+			agents.AwaitEvent[any]("paid", "payment.received", agents.Args{"orderId": "${input.text}"}, 0),
+		},
 		{agents.Approve(
 			"sign_off", "Refund ${state.amount}?", agents.Args{"amount": agents.Expr[float64]("state.amount")},
 			agents.Approval{Approvers: []string{"role:finance"}, Expires: 24 * time.Hour, OnExpiry: agents.OnExpiryReject},

@@ -105,7 +105,7 @@ func (g *guide) readRun() {
 	g.Await("[role=treegrid]", "issue_refund")
 	g.Picture("console-timeline", 1100, 560)
 	g.Click("[role=treegrid] >> text=issue_refund")
-	g.Await("[aria-label='Details of the span']", "wait for people")
+	g.Await("[aria-label='Details of the span'] >> text=/^wait$/", "")
 	g.Click("role=link[name='Events']")
 	g.Await("[aria-label='Events of the run']", "TOOL_CALL_START")
 }

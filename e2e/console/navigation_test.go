@@ -14,6 +14,7 @@ func TestNavigation(t *testing.T) {
 	tab.Await("h1", "")
 	for _, place := range []struct{ label, key, path string }{
 		{"Inbox", "i", "/console/inbox"},
+		{"Waiting", "w", "/console/waits"},
 		{"Threads", "t", "/console/threads"},
 		{"Agents", "a", "/console/agents"},
 		{"Schedules", "s", "/console/schedules"},
@@ -41,7 +42,7 @@ func TestNavigation(t *testing.T) {
 	tab.Click("nav >> text=Threads") // the keys had no effect, so this is the first navigation
 	tab.Await("nav [aria-current=page]", "Threads")
 	var visited int
-	if tab.Evaluate("history.length", &visited); visited > 10 {
+	if tab.Evaluate("history.length", &visited); visited > 11 {
 		t.Errorf("keys had an effect while they were off: %d entries in the history", visited)
 	}
 }

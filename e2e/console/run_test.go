@@ -165,7 +165,7 @@ func testTimeline(t *testing.T, tab *kit.Tab) {
 	tab.Await("main", "for a decision about book")
 	tab.Await(rowWith("weather"), "3 attempts")
 	tab.Await(rowWith("scout subagent"), "finished")
-	tab.Await(rowWith("book wait for people"), "waiting")
+	tab.Await(rowWith("book wait"), "waiting")
 	tab.WantAria("[role=treegrid]", "run_timeline", durations(tab)...)
 
 	tab.Evaluate("document.querySelector('[role=treegrid]').focus()", nil)
@@ -191,7 +191,7 @@ func testTimeline(t *testing.T, tab *kit.Tab) {
 	tab.AwaitGone(rowWith("weather"))
 	tab.Press("ArrowRight", "w")
 	tab.Await(rowWith("weather"), "")
-	tab.AwaitGone(rowWith("book wait for people"))
+	tab.AwaitGone(rowWith("book wait"))
 	tab.Press("Enter", "Escape")
 	tab.AwaitGone("aside")
 	tab.Click("main >> text=Input and output")

@@ -6,7 +6,7 @@ import styles from "./app.module.css";
 import { announce, Announcer } from "./components/announcer";
 import { IconButton } from "./components/button";
 import { Confirmation } from "./components/confirmation";
-import { AgentIcon, ChatIcon, InboxIcon, KeyboardIcon, ScheduleIcon, SignOutIcon, SystemIcon, ThemeIcon, ThreadsIcon, UsageIcon } from "./components/icons";
+import { AgentIcon, ChatIcon, HourglassIcon, InboxIcon, KeyboardIcon, ScheduleIcon, SignOutIcon, SystemIcon, ThemeIcon, ThreadsIcon, UsageIcon } from "./components/icons";
 import { Empty, Loading, Page } from "./components/page";
 import { Problem } from "./components/problem";
 import { ShortcutList, ShortcutListener, useShortcuts } from "./components/shortcuts";
@@ -22,6 +22,7 @@ const screens = {
   thread: lazy(() => import("./screens/chat/thread")),
   inbox: lazy(() => import("./screens/inbox/inbox")),
   threads: lazy(() => import("./screens/threads/threads")),
+  waits: lazy(() => import("./screens/waits/waits")),
   run: lazy(() => import("./screens/run/run")),
   agents: lazy(() => import("./screens/agents/agents")),
   newAgent: lazy(() => import("./screens/agents/new_agent")),
@@ -35,6 +36,7 @@ const screens = {
 const places = [
   { path: paths.home, label: "Chat", key: "c", icon: ChatIcon, isCurrent: (at: string) => at === "/" || at.startsWith("/chat/") },
   { path: paths.inbox, label: "Inbox", key: "i", icon: InboxIcon },
+  { path: paths.waits, label: "Waiting", key: "w", icon: HourglassIcon },
   { path: paths.threads, label: "Threads", key: "t", icon: ThreadsIcon },
   { path: paths.agents, label: "Agents", key: "a", icon: AgentIcon, isCurrent: (at: string) => at === paths.agents || at.startsWith("/agents/") || at === paths.newAgent },
   { path: paths.schedules, label: "Schedules", key: "s", icon: ScheduleIcon },
@@ -141,6 +143,7 @@ function Screens() {
           <Route path="/chat/:agent">{(params) => <screens.newChat {...decoded(params)} />}</Route>
           <Route path="/inbox">{() => <screens.inbox />}</Route>
           <Route path="/inbox/:thread/:approval">{(params) => <screens.inbox {...decoded(params)} />}</Route>
+          <Route path="/waits">{() => <screens.waits />}</Route>
           <Route path="/threads">{() => <screens.threads />}</Route>
           <Route path="/threads/:thread">{(params) => <screens.thread {...decoded(params)} />}</Route>
           <Route path="/threads/:thread/runs/:run">{(params) => <screens.run {...decoded(params)} />}</Route>

@@ -13,6 +13,7 @@ export const paths = {
   agents: "/agents",
   newAgent: "/new-agent",
   agent: (agent: string) => `/agents/${segment(agent)}`,
+  waits: "/waits",
   schedules: "/schedules",
   schedule: (schedule: string) => `/schedules/${segment(schedule)}`,
   usage: "/usage",

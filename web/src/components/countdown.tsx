@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { durationText } from "./time";
+import { growingText } from "./time";
 import { ScheduleIcon } from "./icons";
 import styles from "./countdown.module.css";
 
@@ -10,7 +10,7 @@ const shortly = 300_000;
 export interface CountdownProps {
   to: string;
   /** What happens then. Default `expires`. */
-  event?: "expires" | "escalates";
+  event?: "expires" | "escalates" | "continues" | "stops waiting";
   /** It is in a list: the words are for screen readers. */
   isShort?: boolean;
 }
@@ -31,7 +31,7 @@ export function Countdown({ to, event = "expires", isShort = false }: CountdownP
       {left <= 0 ? `${event} now` : (
         <>
           <span className={isShort ? "visually-hidden" : undefined}>{event} in </span>
-          {durationText(isShort && left > shortly ? left - (left % 60_000) : left - (left % 1_000)).replace(/ 0 (s|min)$/, "")}
+          {growingText(isShort && left > shortly ? left - (left % 60_000) : left - (left % 1_000)).replace(/ 0 (s|min)$/, "")}
         </>
       )}
     </time>

@@ -40,6 +40,7 @@ export const AttachIcon = () => <Icon><path d="m12.500 7.500-4.500 4.500a2.800 2
 export const SendIcon = () => <Icon><path d="M8 13V3M4 7l4-4 4 4" /></Icon>;
 export const ExternalIcon = () => <Icon><path d="M9 3h4v4M13 3 7.500 8.500M11 9.500V13H3V5h3.500" /></Icon>;
 export const WaitIcon = () => <Icon><circle cx="8" cy="8" r="5.500" /><path d="M6.500 6v4M9.500 6v4" /></Icon>;
+export const HourglassIcon = () => <Icon><path d="M4 2.500h8M4 13.500h8M5 2.500v2a3 3 0 0 0 6 0v-2M5 13.500v-2a3 3 0 0 1 6 0v2M8 7.500v1" /></Icon>;
 export const DotIcon = () => <Icon><circle cx="8" cy="8" r="3" fill="currentColor" /></Icon>;
 export const BellIcon = () => <Icon><path d="M4 11V7.500a4 4 0 0 1 8 0V11l1 1.500H3zM6.500 13.500h3" /></Icon>;
 export const VoteIcon = () => <Icon><circle cx="6" cy="5.500" r="2.500" /><path d="M2 13c0-2.500 1.800-4 4-4s4 1.500 4 4M10.500 6l1.500 1.500 2.500-3" /></Icon>;

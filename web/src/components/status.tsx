@@ -1,10 +1,12 @@
-import { CheckIcon, CrossIcon, DotIcon, PauseIcon, RetryIcon, StopIcon, WaitIcon } from "./icons";
+import { BellIcon, CheckIcon, CrossIcon, DotIcon, PauseIcon, RetryIcon, ScheduleIcon, StopIcon, WaitIcon } from "./icons";
 import styles from "./status.module.css";
 
 // The look of the words for states that the API uses. Every state has an icon and a text, so none depends on color.
 const looks: Record<string, { color: string; icon: () => React.JSX.Element; text?: string }> = {
   running: { color: "blue", icon: DotIcon },
   waiting: { color: "amber", icon: WaitIcon },
+  timer: { color: "blue", icon: ScheduleIcon, text: "waiting" },
+  event: { color: "blue", icon: BellIcon, text: "waiting" },
   suspended: { color: "amber", icon: WaitIcon },
   interrupt: { color: "amber", icon: WaitIcon, text: "waiting" },
   open: { color: "amber", icon: WaitIcon },

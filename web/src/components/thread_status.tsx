@@ -7,7 +7,10 @@ export function threadStatus({ status, retrying, stuck }: ThreadEntry): string {
   return retrying && status === "running" ? "retrying" : status;
 }
 
-/** The state of a thread in a list. */
+/** The state of a thread in a list. One that waits for no person looks different. */
 export function ThreadStatus({ thread }: { thread: ThreadEntry }) {
-  return <Status value={threadStatus(thread)} />;
+  const value = threadStatus(thread);
+  const [first] = thread.waitingFor ?? [];
+  const waitsForPerson = thread.waitingFor?.some((kind) => kind !== "timer" && kind !== "event");
+  return <Status value={value === "waiting" && first !== undefined && !waitsForPerson ? first : value} />;
 }

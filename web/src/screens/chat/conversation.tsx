@@ -1,5 +1,5 @@
 import type { ContentPart, Thread } from "@perdure/client";
-import { textOf } from "@perdure/client";
+import { awaitedBy, textOf } from "@perdure/client";
 import { type RunSnapshot, type ThreadHook, useThread } from "@perdure/client/react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef } from "react";
@@ -50,7 +50,8 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
   const current = summary?.agent ?? agent;
   const status = statusOf(run, summary);
   const details = useAgent(current);
-  useAnnouncements(current, run, interrupts.length + toolCalls.length);
+  const asking = interrupts.filter((interrupt) => !awaitedBy(interrupt));
+  useAnnouncements(current, run, asking.length + toolCalls.length);
   useFreshSummary(threadId, run);
   useEffect(() => void (starting && field.current?.focus()), [starting]);
   useShortcuts("Conversation", [
@@ -80,7 +81,7 @@ export function Conversation({ threadId, agent, summary, starting }: Conversatio
               <div>
                 <StatusLine thread={thread} status={status} agent={current} summary={summary} />
                 <RevisionNote agent={current} revision={revision} onReset={resetRevision} />
-                <Composer draft={threadId} field={field} placeholder={isUndecided ? `Message ${current}, to be answered after the decision` : `Message ${current}`} isRunning={run.status === "running"} agent={current} clientTools={clientToolsOf(details)}
+                <Composer draft={threadId} field={field} placeholder={isUndecided ? `Message ${current}, to be answered after the ${asking.length > 0 ? "decision" : "wait"}` : `Message ${current}`} isRunning={run.status === "running"} agent={current} clientTools={clientToolsOf(details)}
                   onSend={send} onStop={stop} />
               </div>
             </div>
@@ -99,7 +100,7 @@ function useConversationValue({ store, interrupts, toolCalls, pending, run }: Th
       store,
       isRunning,
       isUndecided: !isRunning && interrupts.length > 0,
-      firstInterrupt: interrupts[0]?.id,
+      firstInterrupt: interrupts.find((interrupt) => !awaitedBy(interrupt))?.id,
       interrupts: new Map(interrupts.flatMap((interrupt) => (interrupt.toolCallId === undefined ? [] : [[interrupt.toolCallId, interrupt] as const]))),
       toolCalls: new Map(toolCalls.map((call) => [call.toolCallId, call])),
       pending: new Map(pending.map((message) => [message.messageId, message])),
@@ -133,7 +134,7 @@ function useAnnouncements(agent: string, { status, error, runId }: RunSnapshot, 
     before.current = state;
     if (isFirst && status !== "waiting") return;
     if (status === "running") announce(`${agent} is answering`);
-    else if (status === "waiting") announce(`${agent} waits for ${waiting === 1 ? "a decision" : `${waiting} decisions`}`);
+    else if (status === "waiting") announce(waiting === 0 ? `${agent} waits` : `${agent} waits for ${waiting === 1 ? "a decision" : `${waiting} decisions`}`);
     else announce(error ? `The run failed: ${error.message}` : `${agent} has answered`);
   }, [agent, state, status, error, waiting, runId]);
 }

@@ -1,3 +1,4 @@
+import { awaitedBy } from "@perdure/client";
 import type { OpenInterrupt } from "@perdure/client/react";
 import { Countdown } from "../../components/countdown";
 import { Arguments } from "../../components/decision_arguments";
@@ -6,6 +7,7 @@ import { type Decidable, isQuestion } from "../../components/decision_text";
 import { safeText } from "../../components/safe_text";
 import { useConversation } from "./conversation_context";
 import styles from "./interrupt_view.module.css";
+import { WaitView } from "./wait_view";
 
 /** Properties of an InterruptView. */
 export interface InterruptViewProps {
@@ -17,9 +19,11 @@ export interface InterruptViewProps {
   hasFrame?: boolean;
 }
 
-/** An approval or a question that is open, with what decides it. */
+/** An approval, a question or a wait that is open, with what decides it. */
 export function InterruptView({ interrupt, args, toolName, hasFrame = false }: InterruptViewProps) {
   const { store, firstInterrupt } = useConversation();
+  const wait = awaitedBy(interrupt);
+  if (wait) return <WaitView interrupt={interrupt} wait={wait} hasFrame={hasFrame} />;
   const { approval } = interrupt;
   const decidable: Decidable = approval ?? decidableOf(interrupt, args, toolName);
   const { quorum = 1, decisions = [] } = decidable;

@@ -1,10 +1,11 @@
-import type { Thread } from "@perdure/client";
+import { awaitedBy, type Thread } from "@perdure/client";
 import type { ThreadHook } from "@perdure/client/react";
 import { useCallback, useEffect, useState } from "react";
 import { Link } from "wouter";
 import { announce } from "../../components/announcer";
 import { useOnline, useRetry } from "../../components/online";
 import { safeText } from "../../components/safe_text";
+import { waitText } from "../../components/wait_text";
 import { paths } from "../../paths";
 import { elementID } from "./element_id";
 import styles from "./status_line.module.css";
@@ -34,13 +35,15 @@ export function StatusLine({ thread: { connection, connectionError, interrupts, 
   }
   if (connection === "reconnecting") return <p className={styles.line} data-kind="connection">Reconnecting … Nothing is lost.</p>;
   if (hasContinued) return <p className={styles.line} data-kind="connection">Continued where it was.</p>;
-  const first = interrupts[0]?.toolCallId ?? toolCalls[0]?.toolCallId;
+  const asking = interrupts.filter((interrupt) => !awaitedBy(interrupt));
+  const first = (asking[0] ?? toolCalls[0] ?? interrupts[0])?.toolCallId;
   if (status === "waiting" && first !== undefined) {
     const show = () => document.getElementById(elementID(first))?.scrollIntoView({ block: "start" });
-    const count = interrupts.length + toolCalls.length;
+    const count = asking.length + toolCalls.length;
+    const wait = interrupts[0] && awaitedBy(interrupts[0]);
     return (
-      <p className={styles.line} data-kind="waiting">
-        {agent} waits for {count === 1 ? "you" : `${count} answers`}. <button type="button" onClick={show}>Show</button>
+      <p className={styles.line} data-kind={count === 0 ? undefined : "waiting"}>
+        {agent} waits {count === 0 && wait ? safeText(waitText(wait, interrupts[0]!.expiresAt)) : count === 1 ? "for you" : `for ${count} answers`}. <button type="button" onClick={show}>Show</button>
       </p>
     );
   }

@@ -1,3 +1,4 @@
+import { awaitedBy } from "@perdure/client";
 import type { OpenInterrupt } from "@perdure/client/react";
 import { type FocusEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Arguments } from "../../components/decision_arguments";
@@ -28,6 +29,7 @@ export function ToolCallView({ call, result, work }: ToolCallViewProps) {
   const [choice, setChoice] = useState<boolean>();
   const interrupt = interrupts.get(call.id);
   const pending = toolCalls.get(call.id);
+  const isWait = interrupt !== undefined && awaitedBy(interrupt) !== undefined;
   const isWaiting = interrupt !== undefined || pending !== undefined;
   const isOpen = choice ?? (isWaiting || work?.subagent.status === "running" || work?.subagent.status === "suspended");
   const status = statusOf({ isWaiting, isRunning, result, work });
@@ -44,7 +46,7 @@ export function ToolCallView({ call, result, work }: ToolCallViewProps) {
       </summary>
       {isOpen && (
         <div className={styles.body}>
-          {interrupt?.approval === undefined || work ? <CallArguments args={args} /> : null}
+          {(interrupt?.approval === undefined && !isWait) || work ? <CallArguments args={args} /> : null}
           {work && <WorkView work={work} />}
           {interrupt && <InterruptView interrupt={interrupt} args={args.value} toolName={call.function.name} />}
           {pending && <ClientToolCall call={pending} />}

@@ -2,18 +2,43 @@ import type { Decision as DecisionValue } from "@perdure/client";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
+import { Countdown } from "../../components/countdown";
 import { Decision } from "../../components/decision";
 import { Arguments } from "../../components/decision_arguments";
 import { isQuestion } from "../../components/decision_text";
 import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
+import { WaitActions } from "../../components/wait_actions";
+import { matchText, waitText } from "../../components/wait_text";
 import { paths } from "../../paths";
 import { useClient } from "../../session";
 import styles from "./span_detail.module.css";
 import type { Span } from "./trace";
+import { useWait } from "./use_wait";
 
-/** How an interrupt was decided, and by whom; or its decision. */
-export function InterruptDetail({ threadId, span }: { threadId: string; span: Span }) {
+/** Properties of an InterruptDetail. */
+export interface InterruptDetailProps {
+  threadId: string;
+  span: Span;
+}
+
+/** How an interrupt was decided, and by whom; or its decision, or what it waits for. */
+export function InterruptDetail({ threadId, span }: InterruptDetailProps) {
+  const client = useClient();
+  const wait = useWait(threadId, span);
+  if (!wait) return <DecisionDetail threadId={threadId} span={span} />;
+  const match = matchText(wait);
+  return (
+    <section aria-label="Wait" className={styles.part}>
+      <h3>Waits {safeText(waitText(wait, wait.until))}</h3>
+      {match !== "" && <p className="muted">where {safeText(match)}</p>}
+      <p><Countdown to={wait.until} event={wait.kind === "timer" ? "continues" : "stops waiting"} /></p>
+      <WaitActions wait={wait} decide={(decision) => client.decide(threadId, wait.id, decision)} />
+    </section>
+  );
+}
+
+function DecisionDetail({ threadId, span }: InterruptDetailProps) {
   const client = useClient();
   const { interruptId, status, decision } = span;
   const approval = useQuery({
@@ -42,7 +67,7 @@ export function InterruptDetail({ threadId, span }: { threadId: string; span: Sp
       {isOpen && approvers.length > 0 && <p className="muted">May decide: {safeText(approvers.join(", "))}</p>}
       {isOpen && approval.data && !isQuestion(approval.data) && <Arguments value={approval.data.args} isTruncated={approval.data.argsTruncated} />}
       {wasOpen && approval.data && <Decision approval={approval.data} isOpen={isOpen} decide={decide} />}
-      {isOpen && interruptId !== undefined && <p><Link href={paths.approval(threadId, interruptId)}>Open in the inbox</Link></p>}
+      {isOpen && approval.data && <p><Link href={paths.approval(threadId, approval.data.id)}>Open in the inbox</Link></p>}
       {!isOpen && decisions.length === 0 && <p>{decision ?? "The wait has ended without a decision."}</p>}
       <ul className={styles.decisions}>
         {decisions.map(({ decision: what, by, at, reason }, i) => (

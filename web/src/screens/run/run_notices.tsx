@@ -1,14 +1,17 @@
 import { Link } from "wouter";
 import { Button } from "../../components/button";
+import { Countdown } from "../../components/countdown";
 import { ForkIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
+import { waitText } from "../../components/wait_text";
 import { paths } from "../../paths";
 import { Failure } from "./failure";
 import { repairPath } from "./revision_choice";
 import styles from "./run_notices.module.css";
 import { kindNames } from "./span_icon";
 import { StuckNotice } from "./stuck_notice";
+import { useWait } from "./use_wait";
 import { causeOf, openInterrupts, retrying, stepOf, type Span, titleOf, type Trace, type Tree } from "./trace";
 
 /** Properties of RunNotices. */
@@ -69,6 +72,15 @@ function RetryNotice({ span, onShow }: { span: Span; onShow: (span: Span) => voi
 function WaitNotice({ trace, tree, span, onShow }: { trace: Trace; tree: Tree; span: Span; onShow: (span: Span) => void }) {
   const step = stepOf(tree, span);
   const isOfStep = step !== undefined && step.id === span.parentId;
+  const wait = useWait(trace.threadId, span);
+  if (wait) {
+    return (
+      <p className={styles.line} data-kind="waiting">
+        <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(step ? titleOf(step) : span.name)}</button> waits {safeText(waitText(wait, wait.until))}.{" "}
+        <Countdown to={wait.until} event={wait.kind === "timer" ? "continues" : "stops waiting"} />
+      </p>
+    );
+  }
   return (
     <p className={styles.line} data-kind="waiting">
       Waits for a decision about <button type="button" className={styles.link} onClick={() => onShow(span)}>{safeText(isOfStep ? titleOf(step) : span.name)}</button>

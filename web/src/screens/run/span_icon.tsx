@@ -21,7 +21,7 @@ export const kindNames: Record<SpanKind, string> = {
   step: "step",
   model: "model call",
   tool: "tool call",
-  interrupt: "wait for people",
+  interrupt: "wait",
   subagent: "subagent",
   branch: "branch",
   wait: "wait",

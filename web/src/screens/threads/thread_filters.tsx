@@ -24,6 +24,8 @@ const waits = [
   { id: "question", label: "Waiting for an answer" },
   { id: "limit", label: "Waiting at a limit" },
   { id: "client_tool", label: "Waiting for a client tool" },
+  { id: "timer", label: "Waiting for a time" },
+  { id: "event", label: "Waiting for an event" },
 ];
 
 const times = [

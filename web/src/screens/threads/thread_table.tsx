@@ -8,7 +8,7 @@ import { Time } from "../../components/time";
 import { paths } from "../../paths";
 import styles from "./threads.module.css";
 
-const waitTexts: Record<string, string> = { approval: "an approval", question: "an answer", limit: "more budget", client_tool: "a client tool" };
+const waitTexts: Record<string, string> = { approval: "an approval", question: "an answer", limit: "more budget", client_tool: "a client tool", timer: "a time", event: "an event" };
 
 // A column without a value in any row would only take space.
 const columns: readonly (Column<ThreadEntry> & { isNeeded?: (thread: ThreadEntry) => boolean })[] = [

@@ -22,7 +22,7 @@ interface Schema extends Field {
 export function Questions({ client, options }: Props) {
   const { interrupts, store } = useInterrupts(client, options);
   return interrupts
-    .filter(({ metadata }) => metadata?.["perdure.question"])
+    .filter(({ metadata }) => metadata?.["perdure.question"] && !metadata["perdure.wait"])
     .map((interrupt) => <Question key={interrupt.id} {...interrupt} decide={(decision) => store.decide(interrupt.id, decision)} />);
 }
 
