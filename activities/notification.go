@@ -38,13 +38,13 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 		if interrupt.Client {
 			continue
 		}
-		if interrupt.Question != nil && interrupt.Question.Waits {
+		isWait, hasEnded := interrupt.Question != nil && interrupt.Question.Waits, inbox.EventType(in.Event).Settles()
+		if isWait {
 			if err := a.noteWait(ctx, in, interrupt); err != nil {
 				return err
 			}
-			continue
 		}
-		if a.Inbox == nil {
+		if isWait && !hasEnded || !isWait && a.Inbox == nil {
 			continue
 		}
 		approval, err := interruptContext.approval(ctx, interrupt)
@@ -52,6 +52,13 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 			return err
 		}
 		event := &inbox.Event{Type: inbox.EventType(in.Event), At: in.At, Approval: *approval}
+		// The inbox does not have waits. The audit tells how a wait has ended, and who ended it.
+		if isWait {
+			if err := a.Log.AppendAudit(ctx, runOf(in.Run), eventID(in, approval), inbox.Entry{Tenant: in.Run.Tenant, Event: *event}); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := a.publishEvent(ctx, in, interrupt, event); err != nil {
 			return err
 		}

@@ -121,7 +121,7 @@ func (q *inquiry) endWithQuestion(
 		question.Metadata[name] = encodedValue
 	}
 	answer := runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: opened, Question: &runs.AskedQuestion{
-		CallID: call.ID, Tool: call.Name, Number: question.Number, Expires: raised.ExpiresIn, Waits: question.Wait != nil,
+		CallID: call.ID, Tool: call.Name, Number: question.Number, Expires: raised.ExpiresIn, ExpiresAt: raised.ExpiresAt.UTC(), Waits: question.Wait != nil,
 	}}
 	encoded, err := json.Marshal(answer)
 	if err != nil {

@@ -59,9 +59,9 @@ func (a *Activities) noteWait(ctx context.Context, in runs.Notification, interru
 func boundWait(raised *tools.Raised, limit time.Duration) (refusal string) {
 	switch {
 	case raised.Wait == nil:
-	case raised.ExpiresIn > limit:
+	case raised.ExpiresIn > limit, time.Until(raised.ExpiresAt) > limit:
 		return fmt.Sprintf("The wait is too long: at most %s are allowed.", limit)
-	case raised.ExpiresIn == 0:
+	case raised.ExpiresIn == 0 && raised.ExpiresAt.IsZero():
 		raised.ExpiresIn = limit
 	}
 	return ""

@@ -57,6 +57,7 @@ func (r *reader) step(key string, entry *yaml.Node) (s Step) {
 		{"onError", r.onError(prefix+"onError.", &s.OnError)},
 		{"compensate", r.compensate(prefix+"compensate", &s.Compensate)},
 	})
+	r.reportShortForm(prefix)
 	s.Hidden = !visible
 	return s
 }

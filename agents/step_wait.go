@@ -55,11 +55,22 @@ func (r *reader) eventStep(prefix string, s *Step) func(*yaml.Node) string {
 // shortForm reads a short form of a tool step. read reads its arguments.
 func (r *reader) shortForm(s *Step, tool string, read func(args map[string]any) func(*yaml.Node) string) func(*yaml.Node) string {
 	return func(node *yaml.Node) string {
-		if s.Tool != "" {
-			return "and tool exclude each other"
-		}
 		s.Tool, s.Args = tool, map[string]any{}
 		return read(s.Args)(node)
+	}
+}
+
+// reportShortForm reports keys that a short form replaces. prefix is that of the step's keys.
+func (r *reader) reportShortForm(prefix string) {
+	for _, form := range []string{WaitTool, EventTool} {
+		if r.nodes[prefix+form] == nil {
+			continue
+		}
+		for _, other := range []string{"tool", "args", EventTool} {
+			if node := r.nodes[prefix+other]; node != nil && other != form {
+				r.report(prefix+other, node, prefix+other+" and "+form+" exclude each other")
+			}
+		}
 	}
 }
 
@@ -90,6 +101,9 @@ func (t *treeCheck) checkWait(at string, s *Step) {
 		t.addMistake(at, "needs name, the type of the event")
 	case s.Tool == WaitTool && (s.Args["for"] == nil) == (s.Args["until"] == nil):
 		t.addMistake(at, "needs either for or until")
+	}
+	if s.Args["for"] != nil && s.Args["timezone"] != nil {
+		t.addMistake(at+".timezone", "is only for until")
 	}
 	for _, name := range []string{"for", "timeout"} {
 		text, ok := s.Args[name].(string)

@@ -21,7 +21,7 @@ func errInterrupted(refusal *temporal.ApplicationError) error {
 	if err := refusal.Details(&active); err != nil {
 		return fmt.Errorf("api: submit: %w", err)
 	}
-	p := problem.New(http.StatusConflict, "interrupted", "the thread waits for decisions: resolve or cancel all of its interrupts in resume")
+	p := problem.New(http.StatusConflict, "interrupted", "the thread waits for decisions, a time or an event: resolve or cancel all of its interrupts in resume")
 	p.ActiveRun = stream.ShownRunID(active.RunID)
 	return p
 }

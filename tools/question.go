@@ -46,6 +46,8 @@ type Question struct {
 	Metadata map[string]any
 	// ExpiresIn is the time for an answer, at least a second; 0 = unlimited.
 	ExpiresIn time.Duration
+	// ExpiresAt is the time at which the question expires, instead of ExpiresIn; zero = that is used.
+	ExpiresAt time.Time
 	// State is opaque to Perdure. The answer carries it back, so a tool can continue instead of
 	// starting again.
 	State []byte

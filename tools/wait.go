@@ -23,24 +23,22 @@ const (
 //
 // The time must be the same in all attempts of the call. For a duration, use [Sleep].
 func SleepUntil(ctx context.Context, until time.Time) (early bool, err error) {
-	wait := time.Until(until)
-	if wait < minExpiry {
-		if !hasNextAnswer(ctx) {
-			return false, nil
-		}
-		wait = minExpiry // the question that was asked, so that its answer is found
+	if !time.Now().Before(until) && !hasNextAnswer(ctx) {
+		return false, nil
 	}
-	return sleep(ctx, "until "+until.Format(time.RFC3339), wait)
+	return sleep(ctx, "until "+until.Format(time.RFC3339), Question{ExpiresAt: until})
 }
 
 // Sleep waits for a duration, at least a second, like [SleepUntil].
 func Sleep(ctx context.Context, d time.Duration) (early bool, err error) {
-	return sleep(ctx, "for "+d.String(), d)
+	return sleep(ctx, "for "+d.String(), Question{ExpiresIn: d})
 }
 
-// sleep asks the question of a timer. what describes the wait, and identifies it in further attempts.
-func sleep(ctx context.Context, what string, d time.Duration) (early bool, err error) {
-	answer, err := AskJSON(ctx, Question{Reason: ReasonTimer, Message: "Waits " + what + ".", ExpiresIn: d, Wait: &Wait{}})
+// sleep asks the question of a timer, which has its end. what describes the wait, and identifies it in
+// further attempts.
+func sleep(ctx context.Context, what string, timer Question) (early bool, err error) {
+	timer.Reason, timer.Message, timer.Wait = ReasonTimer, "Waits "+what+".", &Wait{}
+	answer, err := AskJSON(ctx, timer)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		if refused.Status == Expired {
 			return false, nil

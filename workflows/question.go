@@ -13,6 +13,6 @@ import (
 func (t *toolCalls) addQuestion(c call, done runs.ToolAnswer) {
 	by := done.Question
 	interrupt := runs.Interrupt{Call: runs.Call{ID: by.CallID, Tool: by.Tool}, Index: c.index, Question: &runs.Question{Seq: done.Seq, Number: by.Number, Waits: by.Waits}}
-	interrupt.Expires = t.run.expiry(workflow.Now(t.ctx), by.Expires)
+	interrupt.Expires = runs.Earlier(t.run.expiry(workflow.Now(t.ctx), by.Expires), by.ExpiresAt)
 	t.questions = append(t.questions, interrupt)
 }
