@@ -1,1 +1,0 @@
-import{t as e}from"./pipeline_graph-D8jVtVue.js";import{t}from"./jsx-runtime-Wy9s6hX0.js";var n=t();function r({agent:t}){return(0,n.jsx)(e,{label:`Steps of ${t.name}`,steps:t.steps??[]})}export{r as default};

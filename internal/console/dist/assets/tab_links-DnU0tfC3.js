@@ -1,0 +1,1 @@
+import{un as e}from"./icons-QyRx8ESu.js";import{t}from"./jsx-runtime-Wy9s6hX0.js";var n={tabs:`_tabs_cmgnb_1`,tab:`_tab_cmgnb_1`},r=t();function i({label:t,tabs:i}){return(0,r.jsx)(`nav`,{"aria-label":t,className:n.tabs,children:i.map(t=>(0,r.jsx)(e,{href:t.href,className:n.tab,"aria-current":t.isCurrent?`page`:void 0,children:t.label},t.href))})}export{i as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./status-BuGKREXn.js";import{t}from"./jsx-runtime-Wy9s6hX0.js";var n=t();function r({status:e,retrying:t,stuck:n}){return n?`stuck`:t&&e===`running`?`retrying`:e}function i({thread:t}){let i=r(t),[a]=t.waitingFor??[],o=t.waitingFor?.some(e=>e!==`timer`&&e!==`event`);return(0,n.jsx)(e,{value:i===`waiting`&&a!==void 0&&!o?a:i})}export{r as n,i as t};

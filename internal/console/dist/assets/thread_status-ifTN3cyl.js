@@ -1,1 +1,0 @@
-import{t as e}from"./status-DKQuQMOf.js";import{t}from"./jsx-runtime-Wy9s6hX0.js";var n=t();function r({status:e,retrying:t,stuck:n}){return n?`stuck`:t&&e===`running`?`retrying`:e}function i({thread:t}){return(0,n.jsx)(e,{value:r(t)})}export{r as n,i as t};

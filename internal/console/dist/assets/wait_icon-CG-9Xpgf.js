@@ -1,0 +1,1 @@
+import{E as e,r as t}from"./icons-QyRx8ESu.js";import{t as n}from"./jsx-runtime-Wy9s6hX0.js";var r=n(),i=({kind:n})=>n===`event`?(0,r.jsx)(t,{}):(0,r.jsx)(e,{});export{i as t};
