@@ -80,7 +80,7 @@ func (t *Trigger) mistakes(at string) []mistake {
 	var found []mistake
 	add := func(key, format string, args ...any) { found = append(found, newMistake(at+key, format, args...)) }
 	if t.Event == "" || len(t.Event) > maxTriggerName {
-		add("", "needs event, the type of the events, of at most %d bytes", maxTriggerName)
+		add(".event", "must be the type of the events, of 1 to %d bytes", maxTriggerName)
 	}
 	if len(t.Match) > maxTriggerMatch {
 		add(".match", "must have at most %d members, not %d", maxTriggerMatch, len(t.Match))
@@ -98,7 +98,7 @@ func (t *Trigger) mistakes(at string) []mistake {
 		add(".onBusy", "must be one of %s, not %.40q", strings.Join(busyValues, ", "), t.OnBusy)
 	}
 	if t.Input == "" {
-		add("", "needs input, the message with which the run begins")
+		add(".input", "must be the message with which the run begins")
 	}
 	for _, template := range []struct{ key, source string }{{".thread", t.Thread}, {".input", t.Input}} {
 		if len(template.source) > maxTriggerInput {
