@@ -14,7 +14,6 @@ import (
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
-	"github.com/perdure/perdure/tools"
 )
 
 // TestRolesSufficeForEvents: with the deployed permissions of NATS, the API appends events and reads
@@ -82,7 +81,7 @@ func TestRolesSufficeForEvents(t *testing.T) {
 	if err := worker.Register(t.Context(), wait("first")); err != nil {
 		t.Fatal(err)
 	}
-	e := &events.Event{Event: tools.Event{ID: "1", Source: "/shop", Type: "paid", Data: json.RawMessage(`{}`)}, Tenant: "default"}
+	e := &events.Event{Content: events.Content{ID: "1", Source: "/shop", Type: "paid", Data: json.RawMessage(`{}`)}, Tenant: "default"}
 	if isNew, err := api.Append(t.Context(), e); err != nil || !isNew {
 		t.Fatalf("append = %t, %v, want true and no error", isNew, err)
 	}
