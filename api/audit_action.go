@@ -35,6 +35,7 @@ var auditActions = map[string]audit.Action{
 	"POST /v1/schedules/:schedule/resume":                audit.ResumeSchedule,
 	"POST /v1/schedules/:schedule/trigger":               audit.TriggerSchedule,
 	"POST /v1/events":                                    audit.SendEvent,
+	"POST /webhooks/:source":                             audit.SendEvent,
 	"PUT /v1/hold":                                       audit.SetHold,
 	"DELETE /v1/hold":                                    audit.ReleaseHold,
 	"PUT /v1/threads/:thread/hold":                       audit.SetHold,

@@ -34,6 +34,7 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/workers/announce"
@@ -68,6 +69,8 @@ type Config struct {
 	Retention *retention.Rules
 	// Principals has the approvers and services of the operator. nil = there are none.
 	Principals *principals.Principals
+	// Sources has the webhooks by which other systems send events. nil = there are none.
+	Sources *source.Set
 	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict checks every event before the node sends it.
@@ -198,7 +201,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		PublicKeys: n.board.PublicKeys,
 		Workers:    n.workers, Environment: cfg.Environment,
 		Audit: &n.audit.Audit, Console: pages,
-		Events: eventStore, Waits: n.waits, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger,
+		Events: eventStore, Waits: n.waits, Sources: cfg.Sources, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{

@@ -1,0 +1,3 @@
+// Package source has the sources of the configuration: other systems that send events, and whose runs
+// get them. A webhook is a source whose requests have the signature of a provider.
+package source
