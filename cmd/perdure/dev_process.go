@@ -379,6 +379,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		Webhooks:      p.webhooks,
 		Policies:      p.policies,
 		Principals:    p.principals,
+		Sources:       p.sources,
 		Quotas:        p.quotas,
 		WorkflowCache: cfg.WorkflowCache,
 		ToolGrace:     cfg.ToolGrace,

@@ -18,6 +18,8 @@ type Source struct {
 	Tenant string `yaml:"tenant"`
 	// Webhook is how the source sends events by HTTP.
 	Webhook *Webhook `yaml:"webhook"`
+	// NATS is where the source publishes events in NATS. A source has this or Webhook.
+	NATS *Subject `yaml:"nats"`
 }
 
 var sourceName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
@@ -34,8 +36,11 @@ func (s *Source) check(before []Source, lookup func(string) string) (problems []
 	if err := (auth.Principal{Tenant: s.Tenant}).Check(); err != nil {
 		problems = append(problems, fmt.Errorf("tenant is not valid: %w", err))
 	}
-	if s.Webhook == nil {
-		return append(problems, errors.New("needs webhook, with a scheme and a secret"))
+	switch {
+	case (s.Webhook == nil) == (s.NATS == nil):
+		return append(problems, errors.New("needs webhook or nats, and not both"))
+	case s.NATS != nil:
+		return append(problems, s.NATS.check()...)
 	}
 	return append(problems, s.Webhook.check(lookup)...)
 }

@@ -255,13 +255,19 @@ func TestMistakesOfFiles(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{`- {name: GitHub, webhook: {scheme: github, secret: GITHUB}}`, `source 1 ("GitHub"): name must be a-z`},
 		{"- {name: a, webhook: {scheme: github, secret: GITHUB}}\n- {name: a, webhook: {scheme: github, secret: GITHUB}}", `source 2 ("a"): name is already`},
-		{`- {name: a}`, `source 1 ("a"): needs webhook`},
+		{`- {name: a}`, `source 1 ("a"): needs webhook or nats`},
 		{`- {name: a, tenant: "\u0001", webhook: {scheme: github, secret: GITHUB}}`, `source 1 ("a"): tenant is not valid`},
 		{`- {name: a, webhook: {scheme: gitlab, secret: GITHUB}}`, `webhook.scheme must be standard, github, stripe or slack, not "gitlab"`},
 		{`- {name: a, webhook: {scheme: github, secret: "${secret:GITHUB}"}}`, `webhook.secret must be the name of a secret`},
 		{`- {name: a, webhook: {scheme: github, secret: MISSING}}`, `the secret PERDURE_SECRET_MISSING is missing`},
 		{`- {name: a, webhook: {scheme: github, secret: SHORT}}`, `the secret PERDURE_SECRET_SHORT must have at least 16 bytes`},
 		{`- {name: a, webhook: {scheme: standard, secret: GITHUB}}`, `the secret PERDURE_SECRET_GITHUB must be base64 of 24 to 64 bytes`},
+		{`- {name: a, nats: {subject: ">"}}`, "nats.subject must begin with a name"},
+		{`- {name: a, nats: {subject: "perdure_events.>"}}`, "nats.subject must not be one of Perdure"},
+		{`- {name: a, nats: {subject: "a..b"}}`, "nats.subject must be a subject of NATS"},
+		{`- {name: a, nats: {subject: "a.>.b"}}`, "nats.subject must be a subject of NATS"},
+		{`- {name: a, nats: {subject: orders, stream: a.b}}`, "nats.stream must be the name of a stream"},
+		{`- {name: a, nats: {subject: orders}, webhook: {scheme: github, secret: GITHUB}}`, "needs webhook or nats, and not both"},
 		{`- {name: a, url: x}`, "field url not found"},
 	}
 	for _, tt := range tests {

@@ -30,6 +30,7 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
 	"github.com/perdure/perdure/internal/secrets"
@@ -83,6 +84,8 @@ type Config struct {
 	Policies *policy.Engine
 	// Principals has the services as which schedules run. nil = there are none.
 	Principals *principals.Principals
+	// Sources has the sources of events in NATS. nil = there are none.
+	Sources *source.Set
 	// Quotas are the quotas of tenants for runs of schedules. nil = the defaults.
 	Quotas *quota.Table
 	// Webhooks sends the events of interrupts; nil = there are no webhooks. The caller closes it.

@@ -15,13 +15,14 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// routing takes the events of other systems to the runs that wait for them, and to the agents that have
-// triggers for them, in one goroutine.
+// routing receives the messages of the sources in NATS, and takes the events of other systems to the
+// runs that wait for them, and to the agents that have triggers for them.
 type routing struct {
 	router *events.Router
 	agents *catalog.Watches
@@ -49,6 +50,9 @@ func startRouting(ctx context.Context, cfg Config, d *dispatch.Dispatcher, agent
 	r.router.OnError = func(err error) { cfg.Logger.Warn("events are routed again", "error", err) }
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wait.Go(func() { r.router.Run(ctx) })
+	receiver := &source.Receiver{Sources: cfg.Sources, Conn: d.Log.Conn(), Append: store.Append}
+	receiver.OnError = func(err error) { cfg.Logger.Warn("a source of events failed", "error", err) }
+	r.wait.Go(func() { receiver.Run(ctx) })
 	return r, nil
 }
 
