@@ -136,7 +136,6 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	if err != nil {
 		return false, &config.VariableError{Name: config.EventSourcesName, Err: err}
 	}
-
 	prices, err := budget.LoadIf(cfg.Prices)
 	if err != nil {
 		return false, err
