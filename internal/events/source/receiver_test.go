@@ -28,7 +28,6 @@ const subjects = `
 // receiving is a receiver that runs.
 type receiving struct {
 	appended chan *events.Event
-	errors   chan error
 	// fail returns the error of an attempt to append an event.
 	fail func(*events.Event) error
 	stop func() // and waits
@@ -41,8 +40,8 @@ func receive(t *testing.T, nc *nats.Conn, fail func(*events.Event) error) *recei
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiving{appended: make(chan *events.Event, 100), errors: make(chan error, 1000), fail: fail}
-	receiver := &Receiver{Sources: set, Conn: nc, OnError: func(err error) { r.errors <- err }, Append: func(_ context.Context, e *events.Event) (bool, error) {
+	r := &receiving{appended: make(chan *events.Event, 100), fail: fail}
+	receiver := &Receiver{Sources: set, Conn: nc, OnError: func(error) {}, Append: func(_ context.Context, e *events.Event) (bool, error) {
 		if r.fail != nil {
 			if err := r.fail(e); err != nil {
 				return false, err
