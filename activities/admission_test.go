@@ -82,7 +82,7 @@ func TestRetryAfterHoldsOtherRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call.End(&llm.Error{Code: llm.CodeRateLimited, RetryAfter: 1300 * time.Millisecond})
+		call.End(&llm.Error{Code: llm.CodeRateLimited, RetryAfter: 5 * time.Second})
 		for began := time.Now(); time.Since(began) < 10*time.Second; { // the other gate learns of it by its watch
 			held, err := f.acts.Admission.Admit(t.Context(), "a/x", admission.Wait{})
 			if err != nil {

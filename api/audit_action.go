@@ -37,6 +37,7 @@ var auditActions = map[string]audit.Action{
 	"POST /v1/events":                                    audit.SendEvent,
 	"POST /v1/files":                                     audit.UploadFile,
 	"DELETE /v1/files/:file":                             audit.DeleteFile,
+	"POST /webhooks/:source":                             audit.SendEvent,
 	"PUT /v1/hold":                                       audit.SetHold,
 	"DELETE /v1/hold":                                    audit.ReleaseHold,
 	"PUT /v1/threads/:thread/hold":                       audit.SetHold,

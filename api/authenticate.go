@@ -17,8 +17,9 @@ import (
 
 // publicRoutes are the routes without authentication. They reveal nothing about any tenant. Every
 // other route needs a principal, so a new route is protected unless this list names it. Links
-// (approvalroutes), which use the middleware unless their token names an approver, and the routes of
-// sign-in (sessionroutes), which begin and end sessions, are registered before the middleware.
+// (approvalroutes), which use the middleware unless their token names an approver, webhooks
+// (eventroutes), whose requests are signed, and the routes of sign-in (sessionroutes), which begin and
+// end sessions, are registered before the middleware.
 var publicRoutes = []string{rootPath, "/healthz", readinessPath, openAPIPath, keysPath}
 
 // authenticate is middleware that finds the principal of a request and puts it into the request's

@@ -48,6 +48,7 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/transport/live"
 	"github.com/perdure/perdure/stream"
@@ -71,8 +72,8 @@ type Config struct {
 	Catalog   *catalog.Catalog // Catalog.Watch must be running
 	Temporal  client.Client
 	Logger    *slog.Logger
-	// Auth authenticates every request except those of the public routes, and of links that name their
-	// approver. Required.
+	// Auth authenticates every request except those of the public routes, of webhooks, and of links that
+	// name their approver. Required.
 	Auth auth.Authenticator
 	// Sessions are the sessions of browsers, whose requests Auth authenticates. nil = the routes of
 	// sign-in are missing.
@@ -112,6 +113,8 @@ type Config struct {
 	// are missing.
 	Events *events.Store
 	Waits  *events.Waits
+	// Sources has the webhooks by which other systems send events. nil = there are none.
+	Sources *source.Set
 
 	// Schedules has the definitions of schedules. nil = the routes of schedules are missing.
 	Schedules *schedules.Store
@@ -371,7 +374,7 @@ func withConsole(routes http.Handler, pages *console.Console) http.Handler {
 //
 //   - sizes, recovery and the time limit of bodies: every route
 //   - the WebSocket route, with its own authentication
-//   - links, which authenticate if they name no approver, and sign-in
+//   - links, which authenticate if they name no approver, webhooks, and sign-in
 //   - CORS, then authentication and the check of the query: all other routes
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
@@ -393,6 +396,8 @@ func (s *Server) routes() *gin.Engine {
 		Problems: s.Writer, Bodies: s.Reader, Finder: s.finder, Decisions: s.decisions, Streams: s.streams, Access: s.access, Principals: s.Principals, Inbox: s.Inbox,
 	})
 	approvals.RegisterLinks(r, s.authenticate, record) // before CORS and authentication: some links need neither
+	eventRoutes := s.eventRoutes()
+	eventRoutes.RegisterWebhooks(r, record)
 	signIn := &sessionroutes.Routes{Writer: s.Writer, Sessions: s.Sessions}
 	if s.Sessions != nil {
 		signIn.RegisterPublic(r, record)
@@ -437,8 +442,8 @@ func (s *Server) routes() *gin.Engine {
 		}
 		routes.Register(v1)
 	}
-	s.registerEvents(v1)
 	s.registerFiles(v1)
+	eventRoutes.Register(v1)
 	if s.Usage != nil {
 		routes := &usageroutes.Routes{Writer: s.Writer, Access: s.access, Ledger: s.Usage}
 		routes.Register(v1)
@@ -450,14 +455,6 @@ func (s *Server) routes() *gin.Engine {
 	v1.POST("/threads/:thread/pause", s.Handle(s.pauseThread))
 	v1.POST("/threads/:thread/resume", s.Handle(s.resumeThread))
 	return r
-}
-
-// traced reports whether a request gets a span. Requests outside /v1/ are probes and documents. A
-// WebSocket has one span for each frame instead, because a span of hours is of no use. The path of
-// a link is a credential and must not reach a trace store.
-func traced(c *gin.Context) bool {
-	path := c.Request.URL.Path
-	return strings.HasPrefix(path, "/v1/") && path != socketPath && !strings.HasPrefix(path, approvalroutes.LinkPath)
 }
 
 // countStream is middleware that counts a GET request as a stream of the node until the client has

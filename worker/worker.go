@@ -34,6 +34,7 @@ import (
 	"github.com/perdure/perdure/internal/approvals/webhook"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/quota"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/process/config"
 	"github.com/perdure/perdure/internal/process/connect"
 	"github.com/perdure/perdure/internal/process/memory"
@@ -131,6 +132,10 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	defer hooks.Close()
 	hooks.ConsoleURL = cfg.ConsoleURL()
 
+	sources, err := source.Open(cfg.EventSources, nil)
+	if err != nil {
+		return false, &config.VariableError{Name: config.EventSourcesName, Err: err}
+	}
 	prices, err := budget.LoadIf(cfg.Prices)
 	if err != nil {
 		return false, err
@@ -203,6 +208,7 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 		Webhooks:      hooks, Files: stored,
 		Policies:      policies,
 		Principals:    principals,
+		Sources:       sources,
 		Quotas:        quotas,
 		Budgets:       workernode.Budgets{Prices: prices, TenantBudget: tenantBudget(cfg)},
 		WorkflowCache: cfg.WorkflowCache,

@@ -3,7 +3,6 @@ package eventroutes
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -18,6 +17,7 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/events/cloudevent"
 )
 
 // maxBatch bounds the events of a batch.
@@ -98,7 +98,11 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 		if isBatch {
 			pointer = fmt.Sprintf("/%d", i)
 		}
-		e, err := eventOf(&list[i], pointer)
+		e, err := cloudevent.Content(&list[i])
+		var mistake *cloudevent.InvalidError
+		if errors.As(err, &mistake) {
+			return nil, isBatch, invalid(pointer+mistake.Pointer, mistake.Reason)
+		}
 		if err != nil {
 			return nil, isBatch, err
 		}
@@ -112,53 +116,6 @@ type readCloser struct{ *bytes.Reader }
 
 // Close implements io.Closer.
 func (readCloser) Close() error { return nil }
-
-// eventOf checks an event, and returns it as runs receive it. pointer is its JSON pointer.
-func eventOf(in *cloudevents.Event, pointer string) (*events.Content, error) {
-	if err := in.Validate(); err != nil {
-		var attributes cloudevents.ValidationError
-		if errors.As(err, &attributes) {
-			for name, reason := range attributes {
-				return nil, invalid(pointer+"/"+name, reason.Error())
-			}
-		}
-		return nil, invalid(pointer, "is not a valid CloudEvent")
-	}
-	e := &events.Content{ID: in.ID(), Source: in.Source(), Type: in.Type(), Subject: in.Subject(), Time: in.Time()}
-	for _, attribute := range [][2]string{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"subject", e.Subject}} {
-		if len(attribute[1]) > events.MaxAttribute {
-			return nil, invalid(pointer+"/"+attribute[0], fmt.Sprintf("must have at most %d bytes", events.MaxAttribute))
-		}
-	}
-	data, err := dataOf(in)
-	if err != nil {
-		return nil, invalid(pointer+"/data", "is not valid JSON, as datacontenttype says")
-	}
-	if len(data) > events.MaxEvent {
-		return nil, invalid(pointer+"/data", fmt.Sprintf("must have at most %d bytes as JSON", events.MaxEvent))
-	}
-	e.Data = data
-	return e, nil
-}
-
-// dataOf returns the data of an event as JSON: JSON as it is, text as a string, and everything else as a
-// string in base64.
-func dataOf(in *cloudevents.Event) (json.RawMessage, error) {
-	data := in.Data()
-	media, _, _ := mime.ParseMediaType(in.DataContentType())
-	switch {
-	case len(data) == 0:
-		return nil, nil
-	case media == "" || media == "application/json" || strings.HasSuffix(media, "+json"):
-		if !json.Valid(data) {
-			return nil, errors.New("invalid JSON")
-		}
-		return data, nil
-	case strings.HasPrefix(media, "text/"):
-		return json.Marshal(string(data))
-	}
-	return json.Marshal(data)
-}
 
 // invalid returns the problem of an invalid event.
 func invalid(pointer, detail string) *problem.Problem {

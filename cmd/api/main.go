@@ -24,6 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/auth/callers"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/certificates"
 	"github.com/perdure/perdure/internal/process/config"
@@ -89,11 +90,9 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isReady bool, err error) {
 	// Definitions and authentication are checked before the connections, so that a mistake in them
 	// is reported without the wait for NATS and Temporal.
-	folder := &agents.Folder{}
-	if cfg.Agents != "" {
-		if folder, err = agents.LoadDir(cfg.Agents); err != nil {
-			return false, err
-		}
+	folder, err := loadFolder(cfg.Agents)
+	if err != nil {
+		return false, err
 	}
 
 	authenticator, err := callers.New(ctx, cfg.Auth, cfg.Addr, cfg.Policies.Roles.PlatformAdmin, logger)
@@ -121,15 +120,16 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	}
 	defer rules.Close()
 
-	var serverTLS *tls.Config
-	if cfg.TLS.Cert != "" {
-		files, err := certificates.Open(cfg.TLS, logger)
-		if err != nil {
-			return false, err
-		}
-		defer files.Close()
-		serverTLS = files.Config()
+	sources, err := source.Open(cfg.EventSources, cfg.Getenv)
+	if err != nil {
+		return false, &config.VariableError{Name: config.EventSourcesName, Err: err}
 	}
+
+	serverTLS, closeTLS, err := openTLS(cfg, logger)
+	if err != nil {
+		return false, err
+	}
+	defer closeTLS()
 
 	// Deferred calls run in the opposite order: telemetry ends after the connections whose use it
 	// reports.
@@ -184,6 +184,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 		Sessions:    browserSessions,
 		Policies:    policies,
 		Principals:  principals,
+		Sources:     sources,
 		ParkAfter:   cfg.ParkAfter,
 		Retention:   rules,
 		Strict:      cfg.Strict,
@@ -205,6 +206,26 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (isRead
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	return true, node.Stop(context.WithoutCancel(ctx))
+}
+
+// loadFolder reads the folder of definitions; "" = there are none.
+func loadFolder(name string) (*agents.Folder, error) {
+	if name == "" {
+		return &agents.Folder{}, nil
+	}
+	return agents.LoadDir(name)
+}
+
+// openTLS returns how the API serves TLS; nil = it serves plain HTTP. The caller must call stop.
+func openTLS(cfg *config.Config, logger *slog.Logger) (server *tls.Config, stop func(), err error) {
+	if cfg.TLS.Cert == "" {
+		return nil, func() {}, nil
+	}
+	files, err := certificates.Open(cfg.TLS, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	return files.Config(), files.Close, nil
 }
 
 // listen opens the listener of the API. Errors: *config.VariableError.

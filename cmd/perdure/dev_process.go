@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/process/apinode"
 	"github.com/perdure/perdure/internal/process/config"
@@ -70,6 +71,7 @@ type devProcess struct {
 	principals    *principals.Principals
 	quotas        *quota.Table
 	retention     *retention.Rules
+	sources       *source.Set       // of events
 	servers       *devserver.Server // Temporal and NATS
 	nats          *nats.Conn
 	// temporal is shared by both nodes, because an eager workflow start requires a worker of the
@@ -186,7 +188,7 @@ func (p *devProcess) listen(ctx context.Context) (err error) {
 }
 
 // openRules opens what decides about the callers of the API and about their threads: policies,
-// authentication, configured principals, quotas and times to live.
+// authentication, configured principals, quotas, times to live and the sources of events.
 func (p *devProcess) openRules(ctx context.Context) (err error) {
 	if p.policies, err = p.config.Policies.Load(); err != nil {
 		return err
@@ -219,6 +221,9 @@ func (p *devProcess) openRules(ctx context.Context) (err error) {
 		p.retention.Close()
 		return nil
 	})
+	if p.sources, err = source.Open(p.config.EventSources, p.config.Getenv); err != nil {
+		return &config.VariableError{Name: config.EventSourcesName, Err: err}
+	}
 	return nil
 }
 
@@ -384,6 +389,7 @@ func (p *devProcess) workerConfig(folder *agents.Folder) workernode.Config {
 		Files:         p.files,
 		Policies:      p.policies,
 		Principals:    p.principals,
+		Sources:       p.sources,
 		Quotas:        p.quotas,
 		WorkflowCache: cfg.WorkflowCache,
 		ToolGrace:     cfg.ToolGrace,
@@ -407,6 +413,7 @@ func (p *devProcess) apiConfig() apinode.Config {
 		Sessions:    p.sessions,
 		Policies:    p.policies,
 		Principals:  p.principals,
+		Sources:     p.sources,
 		Quotas:      p.quotas,
 		ParkAfter:   cfg.ParkAfter,
 		Retention:   p.retention,

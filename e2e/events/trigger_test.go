@@ -45,7 +45,7 @@ func TestEventTriggersRun(t *testing.T) {
 	}
 	p.Restart(t)
 	for _, id := range []string{"a", "b"} {
-		in := kit.NewInput("")
+		in := kit.NewInput("read")
 		in.ThreadID = "order-" + id
 		awaitThread(t, p.Endpoint, in.ThreadID)
 		f := p.NewFollower(t, in)

@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/retention"
+	"github.com/perdure/perdure/internal/events/source"
 )
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
@@ -69,6 +70,9 @@ func loadBlock(t *testing.T, block string) error {
 		return err
 	case first == "currency" || first == "tenants":
 		_, err := budget.Load(write(t, complete(block, "currency", "USD")))
+		return err
+	case strings.HasPrefix(block, "- name:") && regexp.MustCompile("\n  (webhook|nats):").MatchString(block):
+		_, err := source.Open(file, nil)
 		return err
 	case strings.HasPrefix(block, "- name:") && strings.Contains(block, "\n  url:"):
 		secret := base64.StdEncoding.EncodeToString(make([]byte, 32))

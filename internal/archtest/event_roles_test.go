@@ -17,7 +17,7 @@ import (
 )
 
 // TestRolesSufficeForEvents: with the deployed permissions of NATS, the API appends events and reads
-// waits, and a worker registers waits, and takes events to them, whichever comes first.
+// waits, and a worker appends events of sources, registers waits, and takes events to them, whichever comes first.
 func TestRolesSufficeForEvents(t *testing.T) {
 	for _, variable := range []string{"NATS_ADMIN_PASSWORD", "NATS_API_PASSWORD", "NATS_WORKER_PASSWORD"} {
 		t.Setenv(variable, "password")
@@ -90,6 +90,10 @@ func TestRolesSufficeForEvents(t *testing.T) {
 	}
 	if _, err := acknowledged.NextMsgWithContext(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	fromNATS := &events.Event{Content: events.Content{ID: "1", Source: "/nats/orders", Type: "orders", Data: json.RawMessage(`{}`)}, Tenant: "default"}
+	if isNew, err := worker.Append(t.Context(), fromNATS); err != nil || !isNew {
+		t.Errorf("append of a worker = %t, %v, want true and no error", isNew, err)
 	}
 	late := wait("second")
 	if err := worker.Register(t.Context(), late); err != nil {

@@ -34,6 +34,7 @@ import (
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
@@ -69,6 +70,8 @@ type Config struct {
 	Retention *retention.Rules
 	// Principals has the approvers and services of the operator. nil = there are none.
 	Principals *principals.Principals
+	// Sources has the webhooks by which other systems send events. nil = there are none.
+	Sources *source.Set
 	// ParkAfter is how long a run waits for interrupts before it is parked. 0 = the default.
 	ParkAfter time.Duration
 	// Strict checks every event before the node sends it.
@@ -210,7 +213,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		PublicKeys: n.board.PublicKeys,
 		Workers:    n.workers, Environment: cfg.Environment,
 		Audit: &n.audit.Audit, Console: pages,
-		Events: eventStore, Waits: n.waits, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger, Files: stored,
+		Events: eventStore, Waits: n.waits, Sources: cfg.Sources, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger, Files: stored,
 	})
 	n.measured = n.server.MeasureQuotas()
 	n.remover = retention.Begin(retention.Config{

@@ -74,6 +74,7 @@ func publicURL(c *Config) pflag.Value      { return bind(&c.PublicURL, baseURL) 
 func temporalUI(c *Config) pflag.Value     { return bind(&c.TemporalUI, baseURL) }
 func traceURL(c *Config) pflag.Value       { return bind(&c.TraceURL, urlTemplate) }
 func webhooks(c *Config) pflag.Value       { return bind(&c.Webhooks, text) }
+func eventSources(c *Config) pflag.Value   { return bind(&c.EventSources, text) }
 func prices(c *Config) pflag.Value         { return bind(&c.Prices, text) }
 func tenantTokens(c *Config) pflag.Value   { return bind(&c.TenantTokensPerDay, positiveCount) }
 func tenantCost(c *Config) pflag.Value     { return bind(&c.TenantCostPerDay, money) }

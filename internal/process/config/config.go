@@ -39,6 +39,9 @@ type Config struct {
 	// Principals is the file of approvers and services; "" = there are none.
 	Principals string
 
+	// EventSources is the file of the sources of events; "" = there are none.
+	EventSources string
+
 	// Agents is the folder of definitions: agents for the API, tools and MCP servers for the
 	// worker. Empty = none.
 	Agents string

@@ -79,6 +79,9 @@ const (
 	// EncryptionKeysName is the variable of Config.EncryptionKeys.
 	EncryptionKeysName = "PERDURE_ENCRYPTION_KEYS"
 
+	// EventSourcesName is the variable of Config.EventSources.
+	EventSourcesName = "PERDURE_EVENT_SOURCES"
+
 	clientIDName     = "PERDURE_OIDC_CLIENT_ID"
 	clientSecretName = "PERDURE_OIDC_CLIENT_SECRET"
 )
@@ -143,6 +146,8 @@ var groups = []group{
 			Meaning: "Largest size of a file, such as 20MiB"},
 		{Name: "PERDURE_FILES_SCANNER", For: apiDev, value: filesScanner,
 			Meaning: "Address of clamd, host:port, which scans each file before it can be read. Not set: files are not scanned"},
+		{Name: EventSourcesName, For: withDev, value: eventSources,
+			Meaning: "YAML file of the sources of events: webhooks, which the API receives, and subjects of NATS, which the workers read. The same for all APIs and workers, read at start. Not set: none"},
 		{Name: "PERDURE_HOSTS", For: apiDev, value: hosts,
 			Meaning: "Hosts to which requests may be addressed (Host header), without ports, separated by commas. *.agents.example allows all names below a domain, * allows all. The names of this machine are always allowed. Not set: every host in the modes oidc and apikey, only this machine in the modes none and header"},
 		{Name: "PERDURE_LINK_KEY", For: apiDev, value: linkKey, secret: true,
@@ -245,8 +250,8 @@ var groups = []group{
 			Meaning: "Maximum time without a chunk from the model, or without a byte from a remote agent. The worker then repeats the call, for a remote agent as remote.retry says"},
 		{Name: "PERDURE_PROMOTE", For: workerOnly, value: promote,
 			Meaning: "true: the first worker of a new version makes it the current version, unless it was current or ramping before"},
-		{Name: "PERDURE_SECRET_*", For: workerDev, secret: true,
-			Meaning: "Secrets that tools, MCP servers, webhooks and remote agents name: ${secret:SHOP_TOKEN} is PERDURE_SECRET_SHOP_TOKEN"},
+		{Name: "PERDURE_SECRET_*", For: withDev, secret: true,
+			Meaning: "Secrets that tools, MCP servers, webhooks and remote agents name: ${secret:SHOP_TOKEN} is PERDURE_SECRET_SHOP_TOKEN. An API reads those of the sources of events"},
 		{Name: "PERDURE_STOP_TIMEOUT", Default: "3s", For: workerOnly, value: stopTimeout,
 			Meaning: "Time for active model and tool calls when the worker stops. Another worker repeats calls that do not finish"},
 		{Name: "PERDURE_TASK_QUEUES", For: workerOnly, value: taskQueues,

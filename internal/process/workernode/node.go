@@ -32,6 +32,7 @@ import (
 	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/control/schedules"
 	"github.com/perdure/perdure/internal/control/usage"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/index/threads"
 	"github.com/perdure/perdure/internal/process/version"
@@ -88,6 +89,8 @@ type Config struct {
 	Policies *policy.Engine
 	// Principals has the services as which schedules run. nil = there are none.
 	Principals *principals.Principals
+	// Sources has the sources of events in NATS. nil = there are none.
+	Sources *source.Set
 	// Quotas are the quotas of tenants for runs of schedules. nil = the defaults.
 	Quotas *quota.Table
 	// Files stores the files of tenants. nil = there are none.
@@ -218,7 +221,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if !cfg.Queues.ToolsOnly {
-		if n.routing, err = startRouting(ctx, a.Dispatch, cfg.Snapshots, c, cfg.Logger); err != nil {
+		if n.routing, err = startRouting(ctx, a.Dispatch, cfg.Snapshots, c, cfg.Sources, cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
 		a.Events = n.routing.router

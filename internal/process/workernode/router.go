@@ -16,13 +16,14 @@ import (
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// routing takes the events of other systems to the runs that wait for them, and to the agents that have
-// triggers for them, in one goroutine.
+// routing receives the messages of the sources in NATS, and takes the events of other systems to the
+// runs that wait for them, and to the agents that have triggers for them.
 type routing struct {
 	router *events.Router
 	agents *catalog.Watches
@@ -32,7 +33,9 @@ type routing struct {
 
 // startRouting opens the store of events, loads the waits and the agents, and routes events until stop,
 // which the caller must call. It does not end with ctx.
-func startRouting(ctx context.Context, d *dispatch.Dispatcher, snapshots *snapshot.Store, agents *catalog.Catalog, logger *slog.Logger) (*routing, error) {
+func startRouting(
+	ctx context.Context, d *dispatch.Dispatcher, snapshots *snapshot.Store, agents *catalog.Catalog, sources *source.Set, logger *slog.Logger,
+) (*routing, error) {
 	store, err := events.Open(ctx, d.Log)
 	if err != nil {
 		return nil, err
@@ -50,6 +53,9 @@ func startRouting(ctx context.Context, d *dispatch.Dispatcher, snapshots *snapsh
 	r.router.OnError = func(err error) { logger.Warn("events are routed again", "error", err) }
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wait.Go(func() { r.router.Run(ctx) })
+	receiver := &source.Receiver{Sources: sources, Conn: d.Log.Conn(), Append: store.Append}
+	receiver.OnError = func(err error) { logger.Warn("a source of events failed", "error", err) }
+	r.wait.Go(func() { receiver.Run(ctx) })
 	return r, nil
 }
 
