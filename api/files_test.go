@@ -120,6 +120,9 @@ func TestUploadBounds(t *testing.T) {
 	wantEqual(t, "code of a large file", a.problem.Code, "too_large")
 	a = n.do(http.MethodPost, "/v1/files", "", ann...)
 	wantEqual(t, "code of an empty file", a.problem.Code, "empty_file")
+	form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.pdf\"\r\n\r\n%PDF-1.7\r\n--b--\r\n"
+	a = n.do(http.MethodPost, "/v1/files", form, append([]string{"Content-Type", "multipart/form-data; boundary=b"}, ann...)...)
+	a.wantStatus(t, "a form", http.StatusUnsupportedMediaType)
 	f := n.upload("a", "", strings.Repeat("x", 100<<10), ann...)
 	n.awaitBytes(100 << 10)
 	a = n.do(http.MethodPost, "/v1/files", strings.Repeat("y", 100<<10), ann...)
