@@ -91,6 +91,8 @@ func TestUploadAndDownload(t *testing.T) {
 	a.mustStatus(t, "range", http.StatusPartialContent)
 	wantEqual(t, "range", a.body, png[300000:300010])
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=9000000-")...).wantStatus(t, "range after the end", http.StatusRequestedRangeNotSatisfiable)
+	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 15))...).wantStatus(t, "16 ranges", http.StatusPartialContent)
+	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 16))...).wantStatus(t, "17 ranges", http.StatusOK)
 	n.do(http.MethodGet, f.URL, "", append(ann, "If-None-Match", `"`+f.ID+`"`)...).wantStatus(t, "unchanged", http.StatusNotModified)
 
 	html := n.upload("page.html", "text/html", "<html><script>alert(1)</script>", ann...)
