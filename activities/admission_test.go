@@ -141,3 +141,18 @@ func TestBusyAttemptsAreNoFailures(t *testing.T) {
 	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
 	wantEqual(t, "code of the workflows and of the models", runs.ErrorProviderBusy, string(llm.CodeProviderBusy))
 }
+
+// TestPanicEndsAdmission: a call that panics gives its place back, so that the next attempt may begin.
+func TestPanicEndsAdmission(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(call int, _ *llm.Request) ([]llm.Chunk, error) {
+		if call == 1 {
+			panic("a defect of a model client")
+		}
+		return textAnswer("hi")
+	})
+	f.acts.Admission = f.openGate(admission.Limits{"test": {Calls: 1}})
+	_, result := f.run("hello")
+	wantEqual(t, "outcome", result.Outcome, runs.OutcomeSuccess)
+	wantEqual(t, "failed attempts", len(f.reportedFailures()), 0)
+}

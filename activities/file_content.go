@@ -32,12 +32,12 @@ const (
 // have precedence. A file that is missing or too large becomes a part that no model receives, with the
 // reason. The caller calls release when the request was sent.
 func (a *Activities) loadFiles(ctx context.Context, thread stream.Thread, entries []snapshot.Entry) (loaded []snapshot.Entry, release func(), err error) {
-	l := &fileLoader{FileStore: a.Files, thread: thread, chosen: map[string]*files.File{}, reasons: map[string]llm.Unusable{}}
-	for _, e := range slices.Backward(entries) {
+	l := &fileLoader{FileStore: a.Files, thread: thread, files: map[string]*files.File{}, chosen: map[place]*files.File{}, reasons: map[place]llm.Unusable{}}
+	for i, e := range slices.Backward(entries) {
 		if !hasFiles(e.Message) {
 			continue
 		}
-		if err := l.choose(ctx, e.Message.Content); err != nil {
+		if err := l.choose(ctx, i, e.Message.Content); err != nil {
 			return nil, nil, fmt.Errorf("activities: file of message %s: %w", e.Message.ID, err)
 		}
 	}
@@ -60,7 +60,7 @@ func (a *Activities) loadFiles(ctx context.Context, thread stream.Thread, entrie
 		if !hasFiles(e.Message) {
 			continue
 		}
-		if loaded[i].Message.Content, err = l.load(ctx, e.Message.Content); err != nil {
+		if loaded[i].Message.Content, err = l.load(ctx, i, e.Message.Content); err != nil {
 			release()
 			return nil, nil, fmt.Errorf("activities: file of message %s: %w", e.Message.ID, err)
 		}
@@ -86,54 +86,72 @@ func isFile(p agui.ContentPart) bool {
 type fileLoader struct {
 	FileStore
 
-	thread  stream.Thread
-	chosen  map[string]*files.File // by ID
-	reasons map[string]llm.Unusable
+	thread stream.Thread
+	files  map[string]*files.File // by ID; nil = the thread has no such file
+	// chosen and reasons are the decisions. A request has the bytes of a file once for each part that
+	// refers to it, so each counts.
+	chosen  map[place]*files.File
+	reasons map[place]llm.Unusable
 	size    int64 // of the chosen files
 }
 
-// choose finds the files of content, and decides which ones are loaded.
-func (l *fileLoader) choose(ctx context.Context, content agui.Content) error {
-	for _, p := range content.Parts() {
+// place is a part of a request: the index of its entry, and its own index in the content.
+type place struct{ entry, part int }
+
+// choose finds the files of the content of an entry, and decides which ones are loaded.
+func (l *fileLoader) choose(ctx context.Context, entry int, content agui.Content) error {
+	for i, p := range content.Parts() {
 		if !isFile(p) {
 			continue
 		}
 		id, _ := files.IDOf(p.Source.Value)
-		if l.chosen[id] != nil || l.reasons[id] != "" {
-			continue
-		}
-		if l.store == nil {
-			l.reasons[id] = llm.UnusableFile
-			continue
-		}
-		f, err := l.store.Find(ctx, l.thread.Tenant, id)
-		switch {
-		case errors.Is(err, files.ErrUnknown):
-			l.reasons[id] = llm.UnusableFile
-		case err != nil:
+		f, err := l.find(ctx, id)
+		if err != nil {
 			return err
-		case !f.IsOf(l.thread.ID): // the API attaches the files of inputs: a model or a tool wrote this URL
-			l.reasons[id] = llm.UnusableFile
+		}
+		at := place{entry, i}
+		switch {
+		case f == nil:
+			l.reasons[at] = llm.UnusableFile
 		case f.Size > maxFile, l.size+f.Size > maxRequestFiles:
-			l.reasons[id] = llm.UnusableSize
+			l.reasons[at] = llm.UnusableSize
 		default:
-			l.chosen[id], l.size = f, l.size+f.Size
+			l.chosen[at], l.size = f, l.size+f.Size
 		}
 	}
 	return nil
 }
 
-// load returns content with the bytes of the chosen files, and the reasons in place of others.
-func (l *fileLoader) load(ctx context.Context, content agui.Content) (agui.Content, error) {
+// find returns a file of the thread; nil = it has no such file.
+func (l *fileLoader) find(ctx context.Context, id string) (*files.File, error) {
+	if f, isKnown := l.files[id]; isKnown || l.store == nil {
+		return f, nil
+	}
+	f, err := l.store.Find(ctx, l.thread.Tenant, id)
+	switch {
+	case errors.Is(err, files.ErrUnknown):
+		f = nil
+	case err != nil:
+		return nil, err
+	case !f.IsOf(l.thread.ID): // the API attaches the files of inputs: a model or a tool wrote this URL
+		f = nil
+	}
+	l.files[id] = f
+	return f, nil
+}
+
+// load returns the content of an entry with the bytes of the chosen files, and the reasons in place of
+// others.
+func (l *fileLoader) load(ctx context.Context, entry int, content agui.Content) (agui.Content, error) {
 	parts := slices.Clone(content.Parts())
 	for i, p := range parts {
 		if !isFile(p) {
 			continue
 		}
-		id, _ := files.IDOf(p.Source.Value)
-		f := l.chosen[id]
+		at := place{entry, i}
+		f := l.chosen[at]
 		if f == nil {
-			parts[i].Source = prompt.Unavailable(*p.Source, l.reasons[id])
+			parts[i].Source = prompt.Unavailable(*p.Source, l.reasons[at])
 			continue
 		}
 		data, err := l.read(ctx, f)

@@ -79,6 +79,39 @@ func TestModelReceivesBytesOfFiles(t *testing.T) {
 	}
 }
 
+// TestRepeatedFileCountsForEachPart: a file in many parts counts once for each of them, because the request
+// has its bytes as often.
+func TestRepeatedFileCountsForEachPart(t *testing.T) {
+	t.Parallel()
+	var received []llm.Part
+	fixture := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		received = req.Messages[len(req.Messages)-1].Parts
+		return textAnswer("seen")
+	})
+	store, err := files.Open(t.Context(), fixture.log, files.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture.acts.Files = activities.NewFileStore(store)
+	pdf := append([]byte("%PDF-1.7\n"), make([]byte, 14<<20)...)
+	f, err := store.Put(t.Context(), files.Upload{Tenant: "default", Thread: "t1", Body: bytes.NewReader(pdf)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := agui.ContentPart{Type: agui.PartDocument, Source: &agui.PartSource{Type: agui.SourceURL, Value: f.URL(), MimeType: "application/pdf"}}
+	fixture.more = []agui.Message{{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent(slices.Repeat([]agui.ContentPart{part}, 5))}}
+	events, _ := fixture.run("hello")
+	dropped := 0
+	for _, event := range events {
+		if event, ok := event.(*agui.Custom); ok && event.Name == "perdure.contentDropped" {
+			dropped++
+		}
+	}
+	if len(received) != 2 || dropped != 3 {
+		t.Errorf("parts of 14 MiB: %d received and %d dropped, want 2 and 3", len(received), dropped)
+	}
+}
+
 // TestRemoteAgentReceivesBytesOfFiles: a remote agent receives the bytes of a file in base64, and a text in
 // place of one that is missing. The thread keeps the URL, also if the agent repeats its messages.
 func TestRemoteAgentReceivesBytesOfFiles(t *testing.T) {

@@ -54,9 +54,9 @@ func (a *Activities) newModelCall(attempt *stream.Attempt, fullName string, chat
 
 // stream waits for the admission of the call, makes it, and hands each chunk to onChunk. It returns
 // when the completion has ended, or with the error of the admission, of the model, of onChunk, or of
-// the log. The log has the note before an HTTP
-// request is sent. For a model that sends none, the note is set with the first chunk.
-func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, onChunk func(llm.Chunk) error) error {
+// the log. The log has the note before an HTTP request is sent. For a model that sends none, the note
+// is set with the first chunk.
+func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Request, onChunk func(llm.Chunk) error) (err error) {
 	provider, _, _ := strings.Cut(c.note.Model, "/")
 	input := prompt.RequestTokens(req)
 	c.note.Usage = runs.Usage{Provider: provider, Model: modelName(req.Model), Input: &input}
@@ -70,12 +70,11 @@ func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Reques
 		c.note.Free = true
 		return err
 	}
-	err = c.exchange(ctx, model, req, func(chunk llm.Chunk) error {
+	defer func() { admitted.End(err) }() // also after a panic, which Temporal recovers
+	return c.exchange(ctx, model, req, func(chunk llm.Chunk) error {
 		admitted.Answers()
 		return onChunk(chunk)
 	})
-	admitted.End(err)
-	return err
 }
 
 // admit waits for the admission of the call. A wait that is not brief is noted in the log.

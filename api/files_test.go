@@ -91,6 +91,8 @@ func TestUploadAndDownload(t *testing.T) {
 	a.mustStatus(t, "range", http.StatusPartialContent)
 	wantEqual(t, "range", a.body, png[300000:300010])
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=9000000-")...).wantStatus(t, "range after the end", http.StatusRequestedRangeNotSatisfiable)
+	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 15))...).wantStatus(t, "16 ranges", http.StatusPartialContent)
+	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 16))...).wantStatus(t, "17 ranges", http.StatusOK)
 	n.do(http.MethodGet, f.URL, "", append(ann, "If-None-Match", `"`+f.ID+`"`)...).wantStatus(t, "unchanged", http.StatusNotModified)
 
 	html := n.upload("page.html", "text/html", "<html><script>alert(1)</script>", ann...)
@@ -120,6 +122,9 @@ func TestUploadBounds(t *testing.T) {
 	wantEqual(t, "code of a large file", a.problem.Code, "too_large")
 	a = n.do(http.MethodPost, "/v1/files", "", ann...)
 	wantEqual(t, "code of an empty file", a.problem.Code, "empty_file")
+	form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.pdf\"\r\n\r\n%PDF-1.7\r\n--b--\r\n"
+	a = n.do(http.MethodPost, "/v1/files", form, append([]string{"Content-Type", "multipart/form-data; boundary=b"}, ann...)...)
+	a.wantStatus(t, "a form", http.StatusUnsupportedMediaType)
 	f := n.upload("a", "", strings.Repeat("x", 100<<10), ann...)
 	n.awaitBytes(100 << 10)
 	a = n.do(http.MethodPost, "/v1/files", strings.Repeat("y", 100<<10), ann...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"strings"
@@ -24,8 +25,8 @@ import (
 const silence = 30 * time.Second
 
 // upload serves POST /v1/files: the body is the file. It answers 201 when the file is complete on disk.
-// The body is not buffered. Errors: 400 empty_file, 408 body_timeout, 413 too_large, 422 file_infected,
-// 429 quota_exceeded.
+// The body is not buffered. Errors: 400 empty_file, 408 body_timeout, 413 too_large,
+// 415 unsupported_media_type, 422 file_infected, 429 quota_exceeded.
 func (r *Routes) upload(c *gin.Context) error {
 	ctx := c.Request.Context()
 	caller, err := request.Principal(ctx)
@@ -37,6 +38,9 @@ func (r *Routes) upload(c *gin.Context) error {
 	}
 	if coding := c.GetHeader("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
+	}
+	if mediaType, _, _ := mime.ParseMediaType(c.GetHeader("Content-Type")); mediaType == "multipart/form-data" {
+		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be the file itself, and not a form with it")
 	}
 	size := c.Request.ContentLength
 	if size > r.Store.MaxSize() {

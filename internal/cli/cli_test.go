@@ -153,6 +153,23 @@ func TestOutputJSON(t *testing.T) {
 	}
 }
 
+// TestQuietRunShowsFailure: with --quiet, standard error has the failure of a run, and nothing else.
+func TestQuietRunShowsFailure(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]string{
+		"live":    `{"type":"RUN_ERROR","message":"no","code":"invalid_output"}`,
+		"earlier": `{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","metadata":{"perdure.error":{"code":"invalid_output","message":"no"}}}`,
+	} {
+		environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streamEvents(begun, last)})
+		for _, output := range []string{"text", "json"} {
+			got := run(t, environ, "", "run", "demo", "hi", "-q", "--output", output)
+			if want := "the run failed: invalid_output: no\n"; got.code != 1 || got.errOut != want {
+				t.Errorf("%s, %s: exit %d, %q, want 1, %q", name, output, got.code, got.errOut, want)
+			}
+		}
+	}
+}
+
 // TestAnswerOmitsFailedAttempts: the answer on a pipe contains the output of the successful attempt
 // and not that of a failed one.
 func TestAnswerOmitsFailedAttempts(t *testing.T) {

@@ -74,7 +74,7 @@ waits as well on a terminal; without a terminal it ends with exit code 3, too.`,
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
 	f.StringVar(&o.output, "output", outputText, "what standard output has: text, the answer, or json, the result")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer, and why a run failed")
 	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, a time or an event, wait until it continues")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "cancel the run on Ctrl-C")
 	completeFlag(cmd, "thread", e.completeThreads)

@@ -55,7 +55,7 @@ run. With --run, it shows one run to its end, and exits with the code of the run
 // order of the events.
 func (v *viewer) showHistory() {
 	v.live, v.history = true, true
-	v.notes = v.answer
+	v.notes, v.failures = v.answer, v.answer
 }
 
 // printTailContinuation prints how to continue after Ctrl-C. It returns err.

@@ -22,6 +22,7 @@ const maxQuotedChars = 300
 // writes the text when the run has ended, without what was retracted.
 type transcript struct {
 	answer, notes *page
+	failures      *page // for the failures of runs: notes, unless the notes are discarded
 	// live shows text as it arrives.
 	live bool
 	// history also shows the messages of a snapshot that were not shown before: "tail" begins with
@@ -60,7 +61,7 @@ type subagent struct {
 
 // newTranscript returns a transcript. It is live if answer is a terminal.
 func newTranscript(answer, notes *page) *transcript {
-	t := &transcript{answer: answer, notes: notes, live: answer.terminal, seen: map[string]bool{}}
+	t := &transcript{answer: answer, notes: notes, failures: notes, live: answer.terminal, seen: map[string]bool{}}
 	t.reset()
 	return t
 }
@@ -342,10 +343,10 @@ func (t *transcript) finishRun(e client.Event) {
 	t.answer.end()
 	switch e := e.Event.(type) {
 	case *agui.RunError:
-		t.notes.writeLine("", alarm, "the run failed: %s", failureText(e))
+		t.failures.writeLine("", alarm, "the run failed: %s", failureText(e))
 	case *agui.RunFinished:
 		if failed := earlierFailure(e); failed != nil {
-			t.notes.writeLine("", alarm, "the run failed: %s", failureText(failed))
+			t.failures.writeLine("", alarm, "the run failed: %s", failureText(failed))
 			return
 		}
 		t.showOutcome(e)

@@ -27,13 +27,13 @@ type viewer struct {
 }
 
 // viewer returns a viewer that writes to the outputs of cmd. With quiet it shows only the agent's
-// answer.
+// answer, and the failure of a run.
 func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *viewer {
 	answer, notes := e.pages(cmd.OutOrStdout(), cmd.ErrOrStderr())
-	if quiet {
-		notes = &page{w: io.Discard, column: &column{}}
-	}
 	v := &viewer{client: c, transcript: newTranscript(answer, notes), notices: cmd.ErrOrStderr()}
+	if quiet {
+		v.notes = &page{w: io.Discard, column: &column{}}
+	}
 	if e.json {
 		v.json = cmd.OutOrStdout()
 	}
@@ -42,7 +42,7 @@ func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *
 
 // hideAnswer shows everything but the agent's answer.
 func (v *viewer) hideAnswer() {
-	v.transcript = newTranscript(&page{w: io.Discard, column: &column{}}, v.notes)
+	v.answer, v.live = &page{w: io.Discard, column: &column{}}, false
 }
 
 // watch shows the events of a stream until it ends.

@@ -3,6 +3,7 @@ package clamd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,17 +16,20 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// chunkBytes is the size of a chunk, and answerTime how long clamd may take after the last one.
 const (
-	chunkBytes = 64 << 10
-	answerTime = 2 * time.Minute
+	chunkBytes = 64 << 10 // size of a chunk
 	dialTime   = 10 * time.Second
+	// defaultAnswerTime is the default of Scanner.AnswerTime.
+	defaultAnswerTime = 2 * time.Minute
 )
 
 // Scanner implements files.Scanner. Each scan has a connection of its own. It is safe for concurrent use.
 type Scanner struct {
 	// Address is where clamd listens, host:port.
 	Address string
+	// AnswerTime is how long clamd may take no bytes, and how long it may take for its answer after the
+	// last chunk. Defaults to two minutes.
+	AnswerTime time.Duration
 }
 
 // Scan implements files.Scanner by the command INSTREAM (man clamd): chunks with their length in four
@@ -39,6 +43,7 @@ func (s *Scanner) Scan(ctx context.Context, r io.Reader) (threat string, err err
 	defer conn.Close() //nolint:errcheck // the answer was read
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
+	answerTime := cmp.Or(s.AnswerTime, defaultAnswerTime)
 	w := bufio.NewWriterSize(conn, chunkBytes+4)
 	if _, err := w.WriteString("zINSTREAM\x00"); err != nil {
 		return "", unavailable(err)
@@ -48,6 +53,10 @@ func (s *Scanner) Scan(ctx context.Context, r io.Reader) (threat string, err err
 		n, readErr := io.ReadFull(r, chunk)
 		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF) {
 			return "", readErr // the upload has failed
+		}
+		_ = conn.SetWriteDeadline(time.Now().Add(answerTime))
+		if ctx.Err() != nil { // it may have ended before the deadline was set
+			return "", context.Cause(ctx)
 		}
 		if n > 0 {
 			_ = binary.Write(w, binary.BigEndian, uint32(n)) //nolint:gosec // at most chunkBytes; the writer keeps its first error

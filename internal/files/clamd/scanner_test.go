@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/files/clamd"
@@ -91,4 +92,27 @@ func TestFilesAreScanned(t *testing.T) {
 			t.Errorf("a file without a verdict of %s: got %v, want %v", address, err, stream.ErrUnavailable)
 		}
 	}
+}
+
+// TestSilentScanner: a scan fails if clamd takes no bytes.
+func TestSilentScanner(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	scanner := &clamd.Scanner{Address: l.Addr().String(), AnswerTime: 50 * time.Millisecond}
+	if _, err := scanner.Scan(t.Context(), zeros{}); !errors.Is(err, stream.ErrUnavailable) {
+		t.Errorf("a scan without an answer: got %v, want %v", err, stream.ErrUnavailable)
+	}
+}
+
+// zeros is an endless reader of zeros.
+type zeros struct{}
+
+// Read implements io.Reader.
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
