@@ -55,7 +55,7 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 // source and ID. Errors: stream.ErrUnavailable.
 func (s *Store) Append(ctx context.Context, e *Event) (isNew bool, err error) {
 	e.ReceivedAt = time.Now().UTC()
-	value, err := json.Marshal(e)
+	value, err := encode(e)
 	if err != nil {
 		return false, fmt.Errorf("events: encode event: %w", err)
 	}
