@@ -14,6 +14,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth/policy"
@@ -136,6 +137,9 @@ func eventOf(in *cloudevents.Event, pointer string) (*events.Content, error) {
 	}
 	if len(data) > events.MaxEvent {
 		return nil, invalid(pointer+"/data", fmt.Sprintf("must have at most %d bytes as JSON", events.MaxEvent))
+	}
+	if agui.TooDeep(data) { // it could be stored inside other documents, but not be read again
+		return nil, invalid(pointer+"/data", fmt.Sprintf("is nested deeper than %d levels", agui.MaxDepth))
 	}
 	e.Data = data
 	return e, nil

@@ -95,7 +95,7 @@ var layers = []layer{
 	{"api/auditroutes", []string{"internal/audit/store", "api/access", "api/auditing", "api/problem", "api/request", "stream", "internal/audit", "internal/auth/policy", "github.com/gin-gonic/gin"}},
 	{"api/agentroutes", []string{"internal/control/quota", "internal/audit", "internal/auth/policy", "api/access", "api/auditing", "api/problem", "api/request", "agents", "agents/catalog", "agui", "github.com/gin-gonic/gin", "github.com/aymanbagabas/go-udiff"}},
 	{"api/scheduleroutes", []string{"internal/control/quota", "api/access", "api/problem", "api/request", "agents/catalog", "runs", "stream", "internal/auth", "internal/auth/policy", "internal/auth/principals", "internal/control/schedules", "github.com/gin-gonic/gin", "golang.org/x/sync/errgroup", "go.temporal.io/...", "agui", "internal/files"}},
-	{"api/eventroutes", []string{"api/access", "api/problem", "api/request", "internal/auth/policy", "internal/events", "stream", "github.com/cloudevents/sdk-go/v2/...", "github.com/gin-gonic/gin"}},
+	{"api/eventroutes", []string{"agui", "api/access", "api/problem", "api/request", "internal/auth/policy", "internal/events", "stream", "github.com/cloudevents/sdk-go/v2/...", "github.com/gin-gonic/gin"}},
 	{"api/attachments", []string{"agui", "api/access", "api/problem", "api/request", "internal/auth/policy", "internal/control/quota", "internal/files", "stream"}},
 	{"api/fileroutes", []string{"api/attachments", "api/auditing", "api/deletion", "api/problem", "api/request", "internal/auth/policy", "internal/control/quota", "internal/files", "stream", "github.com/gin-gonic/gin"}},
 	{"api/usageroutes", []string{"api/access", "api/problem", "api/request", "internal/auth/policy", "internal/control/usage", "github.com/gin-gonic/gin"}},
