@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -119,12 +121,19 @@ func (t *Trigger) Evaluate(event any) (thread, message string, err error) {
 	if thread, err = evaluateTrigger("thread", t.Thread, maxTriggerThread, variables); err != nil {
 		return "", "", err
 	}
-	if t.Thread != "" && thread == "" {
+	switch {
+	case t.Thread != "" && thread == "":
 		return "", "", fmt.Errorf("thread: the template gives an empty text")
+	case strings.ContainsFunc(thread, isForbiddenInID):
+		return "", "", fmt.Errorf("thread: the template gives a text with control characters")
 	}
 	message, err = evaluateTrigger("input", t.Input, maxTriggerText, variables)
 	return thread, message, err
 }
+
+// isForbiddenInID reports whether the ID of a thread must not have a rune, as in the requests of clients. IDs
+// with control characters are reserved. U+FFFD replaces invalid UTF-8.
+func isForbiddenInID(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
 
 // evaluateTrigger returns the text of a template of at most limit bytes.
 func evaluateTrigger(key, source string, limit int, variables map[string]any) (string, error) {

@@ -79,6 +79,7 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		{"no ID", structured, `{"specversion":"1.0","source":"/s","type":"t"}`, "/id"},
 		{"long type", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"` + long + `"}`, "/type"},
 		{"second of a batch", batch, `[{"specversion":"1.0","id":"1","source":"/s","type":"t"},{"specversion":"1.0","source":"/s","type":"t"}]`, "/1/id"},
+		{"nested data", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`, "/data"},
 		{"empty batch", batch, `[]`, ""},
 	}
 	for _, tt := range tests {

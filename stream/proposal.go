@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -152,7 +153,7 @@ func (l *Log) ProposeResult(ctx context.Context, run Run, digest [32]byte, d *De
 // caller who returns to an earlier decision gets a new one, with its own time and channel.
 func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *Decision) (Proposal, error) {
 	p := Proposal{Digest: hex.EncodeToString(digest[:])}
-	body, err := json.Marshal(d)
+	body, err := encodeDecision(d)
 	if err != nil {
 		return Proposal{}, fmt.Errorf("stream: encode decision: %w", err)
 	}
@@ -181,6 +182,18 @@ func (l *Log) ProposeDecision(ctx context.Context, run Run, digest [32]byte, d *
 		}
 		after = lastSeq(last)
 	}
+}
+
+// encodeDecision returns the JSON of a decision. It does not escape <, > and & in the content: models read it,
+// and it would be up to six times as long.
+func encodeDecision(d *Decision) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(d); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // decisionLane returns the lane of the decisions of one caller about one interrupt. All anonymous

@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"sync"
 	"testing"
 
@@ -9,6 +10,22 @@ import (
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 )
+
+// TestDecisionKeepsContent: models read the content of an answer as it was sent.
+func TestDecisionKeepsContent(t *testing.T) {
+	t.Parallel()
+	ctx, l := testContext(t), streamtest.Open(t)
+	const content = `{"data":"<a> & b"}`
+	d := &stream.Decision{CallID: "c1", Kind: "answer", Content: json.RawMessage(content)}
+	p, err := l.ProposeDecision(ctx, runNamed("r1"), sha256.Sum256([]byte(content)), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.Decision(ctx, p.Seq)
+	if err != nil || string(got.Content) != content {
+		t.Errorf("content = %s, %v, want %s", got.Content, err, content)
+	}
+}
 
 // TestDecisionsAreProposedOnce: a caller who repeats a decision gets the same proposal, also
 // concurrently. A caller who returns to an earlier decision gets a new proposal, and so does

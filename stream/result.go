@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/exact"
 )
 
 // Result is the result of a finished step: the content of a done record. Snapshots fold it, and a
@@ -148,8 +149,8 @@ type Wait struct {
 	// Kind is WaitTimer or WaitEvent.
 	Kind WaitKind `json:"kind"`
 	// Event is the name of the event, Match has values of its data by their path.
-	Event string         `json:"event,omitempty"`
-	Match map[string]any `json:"match,omitempty"`
+	Event string       `json:"event,omitempty"`
+	Match exact.Object `json:"match,omitempty"`
 }
 
 // MetadataWait is the key of a Wait in the metadata of an interrupt.

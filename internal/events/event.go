@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -79,11 +80,23 @@ func (e *Event) decisionSum(callID string) [32]byte {
 
 // decision returns the content of the decision with which the event ends a wait.
 func (e *Event) decision(w *Wait) (*stream.Decision, error) {
-	answer, err := json.Marshal(e.Content)
+	answer, err := encode(e.Content)
 	if err != nil {
 		return nil, fmt.Errorf("events: encode event: %w", err)
 	}
 	return &stream.Decision{CallID: w.CallID, Kind: "answer", Question: w.Number, Content: answer, By: e.Sender, Channel: channel}, nil
+}
+
+// encode returns the JSON of a value. It does not escape <, > and &, which would make data up to six times as
+// long.
+func encode(value any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // channel is the channel of a decision by an event.

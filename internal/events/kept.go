@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
 )
 
 // FindKept compares a registered wait with the events that have arrived before, and ends it with the
@@ -106,10 +108,12 @@ func (s *Store) read(ctx context.Context, name eventName, take func(*Event)) err
 			return fmt.Errorf("events: %w", err)
 		}
 		e, err := s.decode(ctx, m.Subject(), m.Data())
-		if err != nil {
+		switch {
+		case err == nil:
+			take(e)
+		case !errors.Is(err, errUndecodable) && !errors.Is(err, stream.ErrGone):
 			return err
 		}
-		take(e)
 		if meta.Sequence.Stream >= last.Sequence {
 			return nil
 		}

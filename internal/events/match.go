@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -54,8 +55,13 @@ func decodeExact(data json.RawMessage) any {
 func canonical(value any) []byte {
 	switch v := value.(type) {
 	case json.Number:
-		if f, err := v.Float64(); err == nil && !isExactInteger(v) {
-			value = f
+		f, err := v.Float64()
+		switch {
+		case err != nil:
+		case f == 0: // also -0
+			return []byte("0")
+		case !isExactInteger(v): // without an exponent, as integers
+			return strconv.AppendFloat(nil, f, 'f', -1, 64)
 		}
 	case map[string]any, []any:
 		return nil

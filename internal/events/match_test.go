@@ -8,22 +8,24 @@ import (
 // TestMatches: values are equal as JSON values; numbers are compared exactly, whatever their form.
 func TestMatches(t *testing.T) {
 	t.Parallel()
-	const data = `{"id":12345678901234567890,"sum":5.0,"ok":true,"none":null,"name":"<a>","order":{"id":"x"},"list":[1]}`
+	const data = `{"id":12345678901234567890,"sum":5.0,"ok":true,"none":null,"name":"<a>","order":{"id":"x"},"list":[1],"zero":-0.0,"large":1e21}`
 	for match, want := range map[string]bool{
-		`{}`:                                true,
-		`{"id":12345678901234567890}`:       true,
-		`{"id":12345678901234567891}`:       false,
-		`{"sum":5}`:                         true,
-		`{"sum":5e0}`:                       true,
-		`{"sum":"5"}`:                       false,
-		`{"ok":true,"none":null}`:           true,
-		`{"ok":false}`:                      false,
-		`{"missing":null}`:                  false,
-		`{"name":"<a>","order.id":"x"}`:     true,
-		`{"order.id.more":"x"}`:             false,
-		`{"order":"x"}`:                     false,
-		`{"list":[1]}`:                      false,
-		`{"name":"<a>","order.id":"other"}`: false,
+		`{}`:                          true,
+		`{"id":12345678901234567890}`: true,
+		`{"id":12345678901234567891}`: false,
+		`{"sum":5}`:                   true,
+		`{"sum":5e0}`:                 true,
+		`{"zero":0,"large":1000000000000000000000}`: true,
+		`{"large":1000000000000000000001}`:          false,
+		`{"sum":"5"}`:                               false,
+		`{"ok":true,"none":null}`:                   true,
+		`{"ok":false}`:                              false,
+		`{"missing":null}`:                          false,
+		`{"name":"<a>","order.id":"x"}`:             true,
+		`{"order.id.more":"x"}`:                     false,
+		`{"order":"x"}`:                             false,
+		`{"list":[1]}`:                              false,
+		`{"name":"<a>","order.id":"other"}`:         false,
 	} {
 		var pattern map[string]any
 		decoded, _ := decodeExact(json.RawMessage(match)).(map[string]any)

@@ -118,10 +118,13 @@ func (r *Router) handle(ctx context.Context, m jetstream.Msg) {
 // route ends all waits that an event matches, and starts the runs that it triggers.
 func (r *Router) route(ctx context.Context, m jetstream.Msg) error {
 	e, err := r.Store.decode(ctx, m.Subject(), m.Data())
-	if errors.Is(err, stream.ErrGone) {
+	switch {
+	case errors.Is(err, stream.ErrGone):
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, errUndecodable):
+		r.OnError(err)
+		return nil
+	case err != nil:
 		return err
 	}
 	// The event is durable: a wait that the bucket does not have now compares itself with the event.

@@ -215,6 +215,35 @@ func TestRepeatedEvent(t *testing.T) {
 	appendAll(t, store, other)
 }
 
+// TestLargestEvent: an event with the largest data is stored and decided, whatever its characters.
+func TestLargestEvent(t *testing.T) {
+	t.Parallel()
+	store, s := open(t), newThreads()
+	r := start(t, store, s)
+	w := newWait("t1", "a", "1")
+	w.Match = nil
+	r.register(t, s, w)
+	e := newEvent("1", "1")
+	e.Data = json.RawMessage(`"` + strings.Repeat("<", events.MaxEvent-2) + `"`)
+	appendAll(t, store, e)
+	await(t, "the wait ends", func() bool { return s.decidedCount() == 1 })
+}
+
+// TestExactNumber: a wait for a number above 2^53 ends with this number.
+func TestExactNumber(t *testing.T) {
+	t.Parallel()
+	store, s := open(t), newThreads()
+	r := start(t, store, s)
+	const id = "12345678901234567"
+	w := newWait("t1", "a", "1")
+	w.Match = map[string]any{"id": json.Number(id)}
+	r.register(t, s, w)
+	e := newEvent("1", "1")
+	e.Data = json.RawMessage(`{"id":` + id + `}`)
+	appendAll(t, store, e)
+	await(t, "the wait ends", func() bool { return s.decidedCount() == 1 })
+}
+
 // TestLateRegistration: an attempt to register a wait that has ended does not open it again.
 func TestLateRegistration(t *testing.T) {
 	t.Parallel()

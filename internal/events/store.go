@@ -55,7 +55,7 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 // source and ID. Errors: stream.ErrUnavailable.
 func (s *Store) Append(ctx context.Context, e *Event) (isNew bool, err error) {
 	e.ReceivedAt = time.Now().UTC()
-	value, err := json.Marshal(e)
+	value, err := encode(e)
 	if err != nil {
 		return false, fmt.Errorf("events: encode event: %w", err)
 	}
@@ -80,7 +80,10 @@ func isConflict(err error) bool {
 	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// decode decodes a message of the stream.
+// errUndecodable tells that a message of the stream is no event. Another attempt changes nothing.
+var errUndecodable = errors.New("events: a stored event cannot be decoded")
+
+// decode decodes a message of the stream. Errors: errUndecodable.
 func (s *Store) decode(ctx context.Context, subject string, value []byte) (*Event, error) {
 	plain, err := s.log.DecryptEntry(ctx, subject, value)
 	if err != nil {
@@ -88,7 +91,7 @@ func (s *Store) decode(ctx context.Context, subject string, value []byte) (*Even
 	}
 	e := &Event{}
 	if err := json.Unmarshal(plain, e); err != nil {
-		return nil, fmt.Errorf("events: decode event: %w", err)
+		return nil, fmt.Errorf("%w: %w", errUndecodable, err)
 	}
 	return e, nil
 }

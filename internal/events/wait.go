@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/exact"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -19,8 +20,8 @@ type Wait struct {
 	// Kind is timer or event.
 	Kind stream.WaitKind `json:"kind"`
 	// Event is the name of the event, Match has values of its data by their path.
-	Event string         `json:"event,omitempty"`
-	Match map[string]any `json:"match,omitempty"`
+	Event string       `json:"event,omitempty"`
+	Match exact.Object `json:"match,omitempty"`
 	// Message describes the wait.
 	Message  string    `json:"message"`
 	OpenedAt time.Time `json:"openedAt"`

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/durations"
+	"github.com/perdure/perdure/internal/exact"
 	"github.com/perdure/perdure/tools"
 )
 
 // eventArguments is the type of the arguments of event.
 type eventArguments struct {
-	Name    string         `json:"name" jsonschema:"the type of the event, such as payment.received"`
-	Match   map[string]any `json:"match,omitempty" jsonschema:"values that the data of the event must have, by the names of its members; a dot leads into an object, as in order.id"`
-	Timeout string         `json:"timeout,omitempty" jsonschema:"how long to wait, such as 90m, 36h or 7d"`
+	Name    string       `json:"name" jsonschema:"the type of the event, such as payment.received"`
+	Match   exact.Object `json:"match,omitempty" jsonschema:"values that the data of the event must have, by the names of its members; a dot leads into an object, as in order.id"`
+	Timeout string       `json:"timeout,omitempty" jsonschema:"how long to wait, such as 90m, 36h or 7d"`
 }
 
 // Event returns the tool event, with which an agent waits for an event from outside. The result is

@@ -10,6 +10,7 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/events"
 )
 
@@ -51,6 +52,9 @@ func Content(in *cloudevents.Event) (*events.Content, error) {
 	}
 	if len(data) > events.MaxEvent {
 		return nil, &InvalidError{"/data", fmt.Sprintf("must have at most %d bytes as JSON", events.MaxEvent)}
+	}
+	if agui.TooDeep(data) { // it could be stored inside other documents, but not be read again
+		return nil, &InvalidError{"/data", fmt.Sprintf("is nested deeper than %d levels", agui.MaxDepth)}
 	}
 	e.Data = data
 	return e, nil

@@ -15,6 +15,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/nats-io/nats.go"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/internal/events/cloudevent"
 )
@@ -54,7 +55,7 @@ func (s *Source) event(d delivery) (*events.Event, error) {
 		if content, err = cloudEvent(header, d.data); err != nil {
 			return nil, err
 		}
-	} else if !json.Valid(d.data) {
+	} else if !json.Valid(d.data) || agui.TooDeep(d.data) {
 		return nil, &ContentError{"must be a CloudEvent or JSON"}
 	}
 	if len(content.ID) > events.MaxAttribute || len(content.Source) > events.MaxAttribute {

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/events"
 )
 
@@ -62,7 +63,7 @@ func (s *Set) receive(name string, header http.Header, body []byte, now time.Tim
 	if err != nil {
 		return nil, fmt.Errorf("%w: webhook %s: %w", ErrUnverified, name, err)
 	}
-	if !json.Valid(body) {
+	if !json.Valid(body) || agui.TooDeep(body) {
 		return nil, &ContentError{"must be JSON: if the provider offers several content types, choose application/json"}
 	}
 	in := request{header, membersOf(body)}

@@ -116,8 +116,8 @@ func TestWorkersHaveOwnTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 5 {
-		t.Errorf("tools = %v, %v, want 5", found, err)
+	if found, err := set.Registry().Select([]string{"*"}); err != nil || len(found) != 7 {
+		t.Errorf("tools = %v, %v, want 7", found, err)
 	}
 }
 
