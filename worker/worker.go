@@ -131,7 +131,6 @@ func work(ctx context.Context, a Additions, cfg *config.Config, logger *slog.Log
 	}
 	defer hooks.Close()
 	hooks.ConsoleURL = cfg.ConsoleURL()
-
 	sources, err := source.Open(cfg.EventSources, nil)
 	if err != nil {
 		return false, &config.VariableError{Name: config.EventSourcesName, Err: err}

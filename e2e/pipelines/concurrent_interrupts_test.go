@@ -17,21 +17,21 @@ import (
 // slow tool.
 const quartetAgents = `name: quartet
 model: openai/scripted-by-the-test
-tools: [calculate, wait]
+tools: [calculate, hold_on]
 steps:
   - name: all
     parallel:
       - {name: one, steps: [{name: ask_one, approve: {message: "One?", args: {n: 1}}}, {name: do_one, tool: calculate, args: {expression: "100+${steps.ask_one.args.n}"}}]}
       - {name: two, steps: [{name: ask_two, approve: {message: "Two?", args: {n: 2}}}, {name: do_two, tool: calculate, args: {expression: "200+${steps.ask_two.args.n}"}}]}
       - {name: three, steps: [{name: ask_three, approve: {message: "Three?", args: {n: 3}}}, {name: do_three, tool: calculate, args: {expression: "300+${steps.ask_three.args.n}"}}]}
-      - {name: four, tool: wait, args: {for: "${input.text}"}}
+      - {name: four, tool: hold_on, args: {for: "${input.text}"}}
   - name: sum
     tool: calculate
     args: {expression: "${steps.do_one}+${steps.do_two}+${steps.do_three}"}
 ---
 name: nested
 model: openai/scripted-by-the-test
-tools: [calculate, wait]
+tools: [calculate, hold_on]
 steps:
   - name: all
     parallel:
@@ -41,7 +41,7 @@ steps:
             parallel:
               - {name: one, steps: [{name: ask_one, approve: {message: "One?", args: {n: 1}}}, {name: do_one, tool: calculate, args: {expression: "100+${steps.ask_one.args.n}"}}]}
               - {name: two, steps: [{name: ask_two, approve: {message: "Two?", args: {n: 2}}}, {name: do_two, tool: calculate, args: {expression: "200+${steps.ask_two.args.n}"}}]}
-              - {name: four, tool: wait, args: {for: "${input.text}"}}
+              - {name: four, tool: hold_on, args: {for: "${input.text}"}}
       - name: list
         map:
           items: "[3]"
@@ -52,7 +52,7 @@ steps:
 ---
 name: handed
 model: openai/scripted-by-the-test
-tools: [calculate, wait]
+tools: [calculate, hold_on]
 steps:
   - name: all
     parallel:
@@ -60,20 +60,20 @@ steps:
       - name: pair
         parallel:
           - {name: two, agent: second}
-          - {name: four, tool: wait, args: {for: "${input.text}"}}
+          - {name: four, tool: hold_on, args: {for: "${input.text}"}}
       - {name: three, agent: third}
   - {name: sum, tool: calculate, args: {expression: "101+250+303"}}
 ---
 name: errands
 model: scripted/errands
-tools: ["agent:first", "agent:second", "agent:third", wait]
+tools: ["agent:first", "agent:second", "agent:third", hold_on]
 ---
 kind: script
 name: errands
 turns:
   - when: (?P<all>(?s).*)
     steps:
-      - calls: [{tool: first, arguments: {task: one}}, {tool: second, arguments: {task: two}}, {tool: third, arguments: {task: three}}, {tool: wait, arguments: {for: "{all}"}}]
+      - calls: [{tool: first, arguments: {task: one}}, {tool: second, arguments: {task: two}}, {tool: third, arguments: {task: three}}, {tool: hold_on, arguments: {for: "{all}"}}]
       - say: "654"
 ---
 name: first
@@ -92,7 +92,7 @@ tools: [calculate]
 steps: [{name: ask_three, approve: {message: "Three?", args: {n: 3}}}, {name: do_three, tool: calculate, args: {expression: "300+${steps.ask_three.args.n}"}}]
 ---
 kind: tool
-name: wait
+name: hold_on
 description: Waits.
 parameters: {type: object, required: [for], properties: {for: {type: string}}}
 http: {method: POST, url: "%s/wait", timeout: 2m}
