@@ -82,14 +82,21 @@ func TestRetryAfterHoldsOtherRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call.End(&llm.Error{Code: llm.CodeRateLimited, RetryAfter: 5 * time.Second})
-		for began := time.Now(); time.Since(began) < 10*time.Second; { // the other gate learns of it by its watch
+		const pause = 3 * time.Second
+		ends := time.Now().Add(pause)
+		call.End(&llm.Error{Code: llm.CodeRateLimited, RetryAfter: pause})
+		poll := time.NewTicker(5 * time.Millisecond)
+		for late := time.Now().Add(10 * time.Second); time.Now().Before(late); <-poll.C { // the other gate learns of it by its watch
 			held, err := f.acts.Admission.Admit(t.Context(), "a/x", admission.Wait{})
 			if err != nil {
 				break
 			}
 			held.End(nil)
 		}
+		poll.Stop()
+		// The environment of the test makes further attempts at once, up to 100. A call waits for the last
+		// second of a pause itself.
+		<-time.After(time.Until(ends.Add(-1100 * time.Millisecond)))
 		if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess {
 			t.Fatalf("%s: run = %+v, want a success", models, result)
 		}

@@ -278,7 +278,8 @@ func TestEveryWaitGetsItsEvent(t *testing.T) {
 		for n := range each {
 			e := newEvent(fmt.Sprintf("%d-%d", o, n), value)
 			send := func() {
-				if _, err := store.Append(t.Context(), e); err != nil {
+				again := *e
+				if _, err := store.Append(t.Context(), &again); err != nil {
 					t.Error(err)
 				}
 			}
