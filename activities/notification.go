@@ -30,10 +30,7 @@ func (a *Activities) Notify(ctx context.Context, in runs.Notification) (err erro
 // notify publishes the event for each interrupt. Client tool calls are left out: the client knows
 // them from the run.
 func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
-	interruptContext, err := a.loadInterruptContext(ctx, in)
-	if err != nil {
-		return err
-	}
+	var interruptContext *interruptContext // loaded when it is needed: a wait that opens needs none
 	for _, interrupt := range in.Items {
 		if interrupt.Client {
 			continue
@@ -46,6 +43,12 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 		}
 		if isWait && !hasEnded || !isWait && a.Inbox == nil {
 			continue
+		}
+		if interruptContext == nil {
+			var err error
+			if interruptContext, err = a.loadInterruptContext(ctx, in); err != nil {
+				return err
+			}
 		}
 		approval, err := interruptContext.approval(ctx, interrupt)
 		if err != nil {

@@ -50,7 +50,7 @@ func TestInvalidTriggers(t *testing.T) {
 		"- {event: a, input: x, match: {b: [1]}}":     "triggers[0].match",
 		"- {event: a, input: x, onBusy: steer}":       "triggers[0].onBusy",
 		"- {event: a, input: x, thread: \"${event\"}": "triggers[0].thread",
-		"- {event: a, input: x, principal: somebody}": "principal",
+		"- {event: a, input: x, principal: ann}":      "principal",
 	} {
 		_, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntriggers:\n  "+yaml+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {

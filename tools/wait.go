@@ -60,7 +60,7 @@ func AwaitEvent(ctx context.Context, pattern EventPattern, timeout time.Duration
 		Reason: ReasonEvent, Message: pattern.describe(), ResponseSchema: eventSchema, ExpiresIn: timeout, Wait: &Wait{Event: &pattern},
 	})
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		return Event{}, &WaitError{IsEvent: true, Status: refused.Status, Words: refused.Words}
+		return Event{}, &WaitError{Status: refused.Status, Words: refused.Words}
 	}
 	if err != nil {
 		return Event{}, err
@@ -111,9 +111,8 @@ func (p EventPattern) describe() string {
 
 // WaitError is the error of a wait that ends without what it waited for.
 type WaitError struct {
-	IsEvent bool         // it waited for an event
-	Status  AnswerStatus // not Answered
-	Words   string       // reason of the caller that ended it; can be empty
+	Status AnswerStatus // not Answered; Expired only of a wait for an event
+	Words  string       // reason of the caller that ended it; can be empty
 }
 
 // Error returns a text for the model.

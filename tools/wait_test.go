@@ -31,7 +31,7 @@ func waiting(t *testing.T, wait func(context.Context) (string, error)) (raised *
 }
 
 // TestSleep: a call that sleeps ends with a timer, and continues when it has ended, or is told that
-// somebody has continued it early or ended it.
+// a caller has continued it early or ended it.
 func TestSleep(t *testing.T) {
 	t.Parallel()
 	sleep := func(ctx context.Context) (string, error) {

@@ -58,7 +58,7 @@ func TestWebhookTriggersRun(t *testing.T) {
 	p := setupSources(t, triage, "- {name: github, webhook: {scheme: github, secret: GITHUB}}\n", "PERDURE_SECRET_GITHUB="+webhookKey)
 	const body = `{"action":"opened","issue":{"number":7},"repository":{"name":"shop"}}`
 	forged := strings.Replace(body, "7", "8", 1)
-	if status := sendWebhook(t, p.Endpoint, "another-key-of-somebody", forged); status != http.StatusUnauthorized {
+	if status := sendWebhook(t, p.Endpoint, "another-key-of-a-forger", forged); status != http.StatusUnauthorized {
 		t.Errorf("forged webhook: got %d, want 401", status)
 	}
 	for range 2 {

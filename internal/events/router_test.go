@@ -3,6 +3,7 @@ package events_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -197,6 +198,53 @@ func TestEarlyEventEndsWait(t *testing.T) {
 	start(t, store, s)
 	appendAll(t, store, newEvent("3", "1"))
 	await(t, "the third wait ends", func() bool { return s.decidedCount() == 3 })
+}
+
+// TestClaimOfDeadAttempt: an attempt that dies after its claim does not keep the event from another wait
+// of the thread, once its own wait has ended otherwise.
+func TestClaimOfDeadAttempt(t *testing.T) {
+	t.Parallel()
+	store, s := open(t), newThreads()
+	appendAll(t, store, newEvent("1", "1"))
+	r := newRouter(t, store, s)
+	t.Cleanup(r.Waits.Stop)
+	first := newWait("t1", "a", "1")
+	r.Decide = func(context.Context, stream.Thread, runs.Decision) (runs.DecisionResult, bool, error) {
+		return runs.DecisionResult{}, false, errors.New("the worker has died")
+	}
+	if err := errors.Join(store.Register(t.Context(), first), r.FindKept(t.Context(), first)); err == nil {
+		t.Fatal("FindKept succeeds, want the error of the attempt")
+	}
+	r.Decide = s.decide
+	if err := store.Unregister(t.Context(), first); err != nil { // another event has ended it
+		t.Fatal(err)
+	}
+	await(t, "the wait is gone", func() bool {
+		return len(r.Waits.List("shop", func(*events.Wait) bool { return true })) == 0
+	})
+	r.register(t, s, newWait("t1", "b", "1"))
+	if s.decided["b"] == "" {
+		t.Error("the event has not ended the second wait")
+	}
+}
+
+// TestEventAfterWait: a wait that was registered before an event is found by a router that has not
+// received the wait from the bucket yet.
+func TestEventAfterWait(t *testing.T) {
+	t.Parallel()
+	const count = 300
+	store, s := open(t), newThreads()
+	start(t, store, s)
+	for i := range count {
+		id := fmt.Sprint(i)
+		w := newWait("t"+id, id, id)
+		s.begin(w.CallID)
+		if err := store.Register(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		appendAll(t, store, newEvent(id, id))
+	}
+	await(t, "all waits end", func() bool { return s.decidedCount() == count })
 }
 
 // TestRepeatedEvent: an event with the same source and ID is a repetition, whatever else it has.

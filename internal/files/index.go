@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Index has all files in memory, without their names. It follows the bucket, and lags behind it for a
-// moment. The caller stops its Watch. It is safe for concurrent use.
+// Index has all files in memory, without their names. It follows the bucket: a change arrives a
+// moment after it was written. The caller stops its Watch. It is safe for concurrent use.
 type Index struct {
 	*watch.Watch
 

@@ -21,7 +21,7 @@ type waitArguments struct {
 type waited struct {
 	// Time is when the run continued, in RFC 3339 and UTC.
 	Time string `json:"time"`
-	// Early tells that somebody continued the run before its time.
+	// Early tells that a caller continued the run before its time.
 	Early bool `json:"early"`
 }
 
