@@ -53,9 +53,15 @@ const tenantOfTests = "default"
 // awaitListed waits until the node's index has a number of threads.
 func (r *retentionNode) awaitListed(want int) {
 	r.t.Helper()
+	awaitCount(r, r.cfg.Threads, want)
+}
+
+// awaitCount waits until an index has a number of threads.
+func awaitCount(r *retentionNode, index *threads.Index, want int) {
+	r.t.Helper()
 	for {
-		changed := r.cfg.Threads.Changed()
-		if all, _, _ := r.cfg.Threads.Counts(tenantOfTests); all == want {
+		changed := index.Changed()
+		if all, _, _ := index.Counts(tenantOfTests); all == want {
 			return
 		}
 		select {
@@ -189,13 +195,9 @@ func TestOneProcessRemoves(t *testing.T) {
 	if n := <-removed; n != 3 {
 		t.Errorf("round with the lease: got %d removed threads, want 3", n)
 	}
+	awaitCount(r, index, 0)
 	r.postMessage("four", "run-four").mustStatus(t, "four", http.StatusOK)
-	for changed := index.Changed(); ; changed = index.Changed() {
-		if all, _, _ := index.Counts(tenantOfTests); all == 1 {
-			break
-		}
-		<-changed
-	}
+	awaitCount(r, index, 1)
 	if n, err := second.Round(r.ctx(), later); n != 1 || err != nil {
 		t.Errorf("round after the lease was released: got %d removed threads and error %v, want 1", n, err)
 	}
