@@ -387,6 +387,9 @@ func (a *audit) checkEstimates(c *meteredThread, estimated figures, cut, journal
 		most += n
 	}
 	lost := estimated.calls - int64(len(cut))
+	if c.cancelSent { // the run may have been cancelled before Perdure has read the refusal of a call
+		lost -= min(max(lost, 0), refused(journal))
+	}
 	switch {
 	case lost < 0 || lost > c.kills*widths[c.agent]:
 		return fmt.Errorf("after %d kills %d calls are estimated, the server has %d:\n%s", c.kills, estimated.calls, len(cut), listing(journal))
@@ -400,6 +403,16 @@ func (a *audit) checkEstimates(c *meteredThread, estimated figures, cut, journal
 	a.lost += int(lost)
 	a.cut += len(cut)
 	return nil
+}
+
+// refused returns how many calls of a journal the server has refused.
+func refused(journal []billed) (n int64) {
+	for _, b := range journal {
+		if b.refused {
+			n++
+		}
+	}
+	return n
 }
 
 // listing returns the bills as text.

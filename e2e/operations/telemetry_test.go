@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"bytes"
 	"encoding/hex"
 	"net/http/httptest"
 	"path/filepath"
@@ -41,9 +42,13 @@ func TestRunHasOneTrace(t *testing.T) {
 	}
 	spans := c.AwaitSpans(t, "chat demo", 2)
 
+	// If the kill was before the end of the workflow was recorded, both processes have exported the
+	// span. It has the same ID then.
 	workflow := kit.SpansNamed(spans, "RunWorkflow:agent.run.v1")
-	if len(workflow) != 1 {
-		t.Errorf("number of workflow spans = %d, want 1", len(workflow))
+	for _, s := range workflow[1:] {
+		if !bytes.Equal(s.GetSpanId(), workflow[0].GetSpanId()) {
+			t.Errorf("workflow spans = %v, want one ID", workflow)
+		}
 	}
 	trace := hex.EncodeToString(workflow[0].GetTraceId())
 	for _, prefix := range []string{"StartWorkflow:agent.run.v1", "RunActivity:model.call.v1", "RunActivity:tool.call.v1", "chat demo", "execute_tool calculate", "execute_tool current_time"} {
