@@ -84,20 +84,10 @@ func (ic *interruptContext) approval(ctx context.Context, c runs.Interrupt) (*in
 	}
 	// Tallies are the votes for the same arguments; votes for different edits do not add up.
 	for _, t := range c.Tallies() {
-		a.Tallies = append(a.Tallies, newTally(t, a.ArgsDigest))
+		a.Tallies = append(a.Tallies, inbox.Tally{ArgsDigest: t.ArgsDigest, Decision: string(t.Kind), Votes: t.Votes, Missing: t.Missing})
 	}
 	a.Decisions, err = ic.decisions(ctx, c)
 	return a, err
-}
-
-// newTally returns the votes for one set of arguments. original is the digest of the model's
-// arguments: votes for others are for an edit.
-func newTally(tally runs.Tally, original string) inbox.Tally {
-	votes := inbox.Tally{ArgsDigest: tally.ArgsDigest, Decision: string(runs.DecisionEdit), Votes: tally.Votes, Missing: tally.Missing}
-	if tally.ArgsDigest == original {
-		votes.Decision = string(runs.DecisionApprove)
-	}
-	return votes
 }
 
 // subjectsOf returns the subjects of some authors, each once, without anonymous callers.
@@ -118,21 +108,23 @@ func (ic *interruptContext) addQuestion(ctx context.Context, c runs.Interrupt, a
 		return err
 	}
 	a.Reason, a.Message, a.ResponseSchema, a.ArgsDigest = question.Reason, question.Message, question.ResponseSchema, question.Args
-	return ic.addAsker(a)
+	_, err = ic.addAsker(a)
+	return err
 }
 
-// addAsker adds the agent that asks a question, and who has contributed to what it knows.
-func (ic *interruptContext) addAsker(a *inbox.Approval) error {
+// addAsker adds the agent that asks a question, and who has contributed to what it knows. It returns the
+// source of the question: that in the announced interrupt, or else that of the run's agent.
+func (ic *interruptContext) addAsker(a *inbox.Approval) (source stream.QuestionSource, err error) {
 	a.Contributors = subjectsOf(ic.thread.Authors())
+	source.Agent, source.Revision = ic.notification.Agent, ic.notification.Revision
 	// The announced interrupt knows the agent that asks.
 	if i := slices.IndexFunc(ic.thread.Interrupts, func(q agui.Interrupt) bool { return q.ID == a.ID }); i >= 0 {
-		source, err := stream.QuestionSourceOf(ic.thread.Interrupts[i])
-		if err != nil {
-			return err
+		if source, err = stream.QuestionSourceOf(ic.thread.Interrupts[i]); err != nil {
+			return source, err
 		}
 		a.Agent = source.Agent
 	}
-	return nil
+	return source, nil
 }
 
 // addRule adds the approval rule and the message of an interrupt about making a call. The source in
@@ -152,7 +144,16 @@ func (ic *interruptContext) addRule(ctx context.Context, c runs.Interrupt, a *in
 			source = announced
 		}
 	}
-	definition, err := ic.activities.interruptDefinition(ctx, runOf(ic.notification.Run).Thread, *source)
+	// The path of a limit is no step that approvers know; the message names the limit.
+	if a.Agent, a.Step = source.Agent, source.Step; a.Step == pipeline.LimitPath {
+		a.Step = ""
+	}
+	return ic.addApprovers(ctx, *source, c, a)
+}
+
+// addApprovers adds who decides about an interrupt, by the rule that its source names.
+func (ic *interruptContext) addApprovers(ctx context.Context, source stream.ApprovalSource, c runs.Interrupt, a *inbox.Approval) error {
+	definition, err := ic.activities.interruptDefinition(ctx, runOf(ic.notification.Run).Thread, source)
 	if err != nil {
 		return err
 	}
@@ -161,10 +162,6 @@ func (ic *interruptContext) addRule(ctx context.Context, c runs.Interrupt, a *in
 		return err
 	}
 	a.Contributors = subjectsOf(seen.Authors())
-	// The path of a limit is no step that approvers know; the message names the limit.
-	if a.Agent, a.Step = source.Agent, source.Step; a.Step == pipeline.LimitPath {
-		a.Step = ""
-	}
 	// Escalations add approvers.
 	if source.Rule < len(definition.Approvals) {
 		rule := definition.Approvals[source.Rule]

@@ -218,7 +218,7 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 		}
 		result.Remote = &stream.RemoteRun{Thread: remoteThread(t)}
 		if answer.Outcome == runs.OutcomeSuccess {
-			result.Remote.Asked = noteInterrupts(relayed, &answer)
+			result.Remote.Asked = noteInterrupts(t.definition.Remote, relayed, &answer)
 		}
 		if err = a.checkRemoteOutput(ctx, t, relayed, &answer, result); err != nil {
 			return answer, err

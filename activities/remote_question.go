@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/activities/relay"
+	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/agents/pipeline"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/internal/approvals/inbox"
@@ -29,10 +31,14 @@ import (
 // The snapshot knows which interrupts the agent's next run has to answer, and the decisions about them
 // (snapshot.Interruptions). So no workflow carries them.
 
-// noteInterrupts adds the interrupts of a run to its answer, and returns them for the done record.
-func noteInterrupts(relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
+// noteInterrupts adds the interrupts of a run to its answer, with the rule of the remote agent about who
+// answers them, and returns them for the done record.
+func noteInterrupts(endpoint *agents.Remote, relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
 	for i, interrupt := range relayed.Interrupts() {
 		q := runs.AskedQuestion{CallID: relayed.OwnID(interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
+		if endpoint.HasRule() {
+			q.Approval = answerRule(endpoint.Interrupts)
+		}
 		answer.Questions = append(answer.Questions, q)
 		kept := stream.RemoteInterrupt{CallID: q.CallID, Interrupt: interrupt.Interrupt, Event: interrupt.Event}
 		kept.Interrupt.Message = interrupt.Question()
@@ -77,9 +83,13 @@ func (a *Activities) remoteInterrupt(ctx context.Context, s *runs.Interrupts, c 
 		return agui.Interrupt{}, err
 	}
 	source := s.Source(c)
-	encodedSource, err := json.Marshal(stream.QuestionSource{
+	question := stream.QuestionSource{
 		Agent: source.Agent, Revision: source.Revision, Number: c.Question.Number, OpenedAt: c.Since(s.OpenedAt), CallID: c.ID, RemoteID: asked.Interrupt.ID,
-	})
+	}
+	if c.Approval != nil {
+		question.Quorum = max(1, c.Approval.Quorum)
+	}
+	encodedSource, err := json.Marshal(question)
 	if err != nil {
 		return agui.Interrupt{}, fmt.Errorf("activities: encode question: %w", err)
 	}
@@ -118,7 +128,12 @@ func (ic *interruptContext) addRemoteQuestion(ctx context.Context, c runs.Interr
 	if _, isShown := ic.thread.FindCall(asked.ToolCallID); isShown {
 		a.ToolName, a.Args, a.ArgsTruncated = ic.findCall(runs.Interrupt{Call: runs.Call{ID: asked.ToolCallID}})
 	}
-	return ic.addAsker(a)
+	source, err := ic.addAsker(a)
+	if err != nil || c.Approval == nil {
+		return err
+	}
+	a.Quorum = cmp.Or(c.Approval.Quorum, 1)
+	return ic.addApprovers(ctx, stream.ApprovalSource{Agent: source.Agent, Revision: source.Revision, Step: pipeline.RemotePath}, c, a)
 }
 
 // recordRemoteAnswer writes the decision about a question of a remote agent to the log, where the

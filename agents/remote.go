@@ -3,6 +3,7 @@ package agents
 import (
 	"maps"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,11 @@ type Remote struct {
 
 	// Forward is what the remote receives of the thread, besides its messages.
 	Forward Forward `json:"forward,omitzero" yaml:"forward,omitempty"`
+
+	// Interrupts is who answers the remote's interrupts, and until when. It has neither Tools nor When.
+	// OnExpiry is reject (the default), fail or escalate. The zero value lets every caller answer that
+	// may use the thread.
+	Interrupts Approval `json:"interrupts,omitzero" yaml:"interrupts,omitempty"`
 }
 
 // Forward is what a remote agent receives of the client's input. The zero value is the default.
@@ -91,6 +97,7 @@ func (r *reader) remote(into **Remote) func(*yaml.Node) string {
 			{"protocol", oneOf(&(*into).Protocol, protocols...)},
 			{"retry", oneOf(&(*into).Retry, retries...)},
 			{"forward", r.forward(&(*into).Forward)},
+			{"interrupts", r.keyed(remoteInterrupts+".", func() []field { return r.decision(remoteInterrupts, &(*into).Interrupts) })},
 		})
 		return ""
 	}
@@ -136,6 +143,9 @@ func (r *Remote) withoutDefaults() *Remote {
 	if plain.Retry == RetryNever {
 		plain.Retry = ""
 	}
+	if plain.Interrupts.OnExpiry == OnExpiryReject {
+		plain.Interrupts.OnExpiry = ""
+	}
 	f := &plain.Forward
 	if f.State != nil && *f.State {
 		f.State = nil
@@ -147,6 +157,24 @@ func (r *Remote) withoutDefaults() *Remote {
 		f.Tools = ""
 	}
 	return &plain
+}
+
+const remoteInterrupts = "remote.interrupts"
+
+// HasRule reports whether the remote's interrupts have a rule about who answers them, or until when.
+func (r *Remote) HasRule() bool { return !reflect.ValueOf(r.Interrupts).IsZero() }
+
+// ruleMistakes returns the mistakes of the rule about interrupts.
+func (r *Remote) ruleMistakes() []mistake {
+	rule := r.Interrupts
+	found := rule.decisionMistakes(remoteInterrupts)
+	if len(rule.Tools) > 0 || rule.When != "" {
+		found = append(found, newMistake(remoteInterrupts, "must have neither tools nor when"))
+	}
+	if rule.OnExpiry == OnExpirySkip {
+		found = append(found, newMistake(remoteInterrupts+".onExpiry", "%q must be reject, fail or escalate", rule.OnExpiry))
+	}
+	return found
 }
 
 // mistakes returns the mistakes of the endpoint.
@@ -187,6 +215,7 @@ func (r *Remote) mistakes() []mistake {
 	if len(r.Forward.Props) > maxProps {
 		found = append(found, newMistake("remote.forward.props", "must be at most %d, not %d", maxProps, len(r.Forward.Props)))
 	}
+	found = append(found, r.ruleMistakes()...)
 	for i, name := range r.Forward.Props {
 		if name == "" || name == "command" || name == "perdure" || slices.Contains(r.Forward.Props[:i], name) {
 			found = append(found, newMistake("remote.forward.props", "has %.80q, which must be a name, appear once, and be neither command nor perdure", name))

@@ -45,6 +45,8 @@ var schemaCases = []struct {
 	{"a model twice", "name: a\nmodel: [p/m, p/m]\n", false},
 	{"fallback on an unknown error", "name: a\nmodel: [p/m, q/n]\nfallback: {on: [broken]}\n", false},
 	{"remote", "name: a\nremote: {url: https://h/a, headers: {X: y}, protocol: 0.x, retry: resume, forward: {state: false, tools: none, props: [locale]}}\n", true},
+	{"interrupts of a remote agent", "name: a\nremote: {url: https://h/a, interrupts: {approvers: [ann, 'role:x'], quorum: 2, notByRequester: true, remind: 1h, expires: 2h, onExpiry: fail, escalate: [{after: 1h, to: [bob]}]}}\n", true},
+	{"skipped interrupt of a remote agent", "name: a\nremote: {url: https://h/a, interrupts: {expires: 2h, onExpiry: skip}}\n", false},
 	{"remote without a URL", "name: a\nremote: {}\n", false},
 	{"no tools", least + "tools: []\n", true},
 	{"compound duration", least + "limits: {duration: 1h30m}\n", true},

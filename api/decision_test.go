@@ -116,7 +116,7 @@ func TestVoteReturnsMissingVotes(t *testing.T) {
 	fixture := setupPersonalInbox(t)
 	id := fixture.openApprovals("t1", "c1")[0]
 	fixture.temporal.decide = func(_ string, in runs.DecideRequest) (out runs.DecideResult, err error) {
-		r := runs.DecisionResult{Missing: 2, Tallies: []runs.Tally{{ArgsDigest: "model's", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Votes: 1, Missing: 2}}}
+		r := runs.DecisionResult{Missing: 2, Tallies: []runs.Tally{{Kind: runs.DecisionApprove, ArgsDigest: "model's", Votes: 2, Missing: 1}, {Kind: runs.DecisionEdit, ArgsDigest: "edited", Votes: 1, Missing: 2}}}
 		return runs.DecideResult{Results: []runs.DecisionResult{r}}, nil
 	}
 	want := []inbox.Tally{{ArgsDigest: "model's", Decision: "approve", Votes: 2, Missing: 1}, {ArgsDigest: "edited", Decision: "edit", Votes: 1, Missing: 2}}

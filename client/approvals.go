@@ -72,10 +72,10 @@ type RecordedDecision struct {
 	Remember string `json:"remember,omitempty"`
 }
 
-// Tally is a set of arguments that approvers vote for.
+// Tally is a set of arguments, or an answer to a question, that approvers vote for.
 type Tally struct {
 	ArgsDigest string `json:"argsDigest"`
-	// Decision is Approve for the arguments of the call, Edit for others.
+	// Decision is Approve for the arguments of the call, Edit for others, Answer for an answer.
 	Decision string `json:"decision"`
 	Votes    int    `json:"votes"`
 	Missing  int    `json:"missing"` // votes that complete the quorum

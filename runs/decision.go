@@ -28,7 +28,8 @@ type Decision struct {
 	Digest string `json:"digest,omitempty"`
 	// Proposal is the sequence of the proposal with the content; 0 = there is none.
 	Proposal uint64 `json:"proposal,omitempty"`
-	// ArgsDigest is the digest of the arguments with which the call is made.
+	// ArgsDigest is the digest of the arguments with which the call is made, or of the answer to a
+	// question.
 	ArgsDigest string `json:"args,omitempty"`
 	// Allowed is the new value of a soft limit, in its units, if an edit sets it.
 	Allowed int64 `json:"allowed,omitempty"`
@@ -74,7 +75,7 @@ const (
 	ErrorUnknownCall = "unknown_call"
 	ErrorDecided     = "decided"
 	ErrorExpired     = "expired"
-	// ErrorOtherEdit: others have voted for another edit of the arguments.
+	// ErrorOtherEdit: others have voted for another edit of the arguments, or for another answer.
 	ErrorOtherEdit = "other_edit"
 )
 
@@ -92,11 +93,13 @@ type Vote struct {
 	Proposal uint64 `json:"proposal,omitempty"`
 }
 
-// Tally counts the votes for one set of arguments.
+// Tally counts the votes for one set of arguments, or for one answer to a question.
 type Tally struct {
-	ArgsDigest string `json:"args"` // digest of the proposed arguments
-	Votes      int    `json:"votes"`
-	Missing    int    `json:"missing"` // votes that complete the quorum
+	// Kind is DecisionApprove for the model's arguments, DecisionEdit for others, or DecisionAnswer.
+	Kind       DecisionKind `json:"kind"`
+	ArgsDigest string       `json:"args"` // digest of the proposed arguments, or of the answer
+	Votes      int          `json:"votes"`
+	Missing    int          `json:"missing"` // votes that complete the quorum
 }
 
 // RememberScope says which further calls of a tool on the thread an approval covers, as long as the

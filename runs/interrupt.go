@@ -28,8 +28,8 @@ type Interrupt struct {
 	// Expires is when it expires; zero = never.
 	OpenedAt time.Time `json:"opened,omitzero"`
 	Expires  time.Time `json:"expires,omitzero"`
-	// Votes are the approvals that have not completed the quorum. CallID is empty in them, and
-	// ArgsDigest where they are for the model's arguments.
+	// Votes are the approvals, and the answers to a question, that have not completed the quorum.
+	// CallID is empty in them, and ArgsDigest where they are for the model's arguments.
 	Votes []Decision `json:"votes,omitempty"`
 	// Question is the question that the tool asked; nil = the call has not been made.
 	Question *Question `json:"question,omitempty"`

@@ -98,6 +98,8 @@ type AskedQuestion struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	// Waits is that of the Question.
 	Waits bool `json:"waits,omitempty"`
+	// Approval is the rule about who answers; nil = every caller that may use the thread.
+	Approval *Approval `json:"approval,omitempty"`
 }
 
 // ToolResult is the payload of SignalToolResult, for programs that have only Temporal's SDK: the

@@ -10,6 +10,9 @@ import (
 // an edit. The call is made when the quorum votes for one set; a Tally counts its votes. Each
 // approver has one vote, the last one that they cast. A decision that the call may not be made
 // needs no quorum.
+//
+// An answer to a question whose rule has a quorum is a vote for this answer: what is said here of an
+// edit is true of it, and its ArgsDigest is that of the answer.
 
 // Contradicts reports whether one of the decisions differs from what was decided before.
 func (s *Interrupts) Contradicts(decisions []Decision) bool {
@@ -24,7 +27,7 @@ func (s *Interrupts) Contradicts(decisions []Decision) bool {
 func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 	for _, d := range decisions {
 		i := s.Find(d.CallID)
-		if i == nil || i.Decision != nil || i.Approval == nil || !d.Approves() {
+		if i == nil || i.Decision != nil || !i.countsVote(d) {
 			continue
 		}
 		if conflict := i.conflictingEdit(d.By, i.editOf(d)); conflict != nil {
@@ -94,7 +97,7 @@ func (s *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 	if d.Kind != DecisionApprove {
 		d.Remember = ""
 	}
-	if i.Approval != nil && d.Approves() {
+	if i.countsVote(d) {
 		if result, open := i.castVote(&d); open {
 			if result.Error == "" && result.Recorded == nil {
 				s.notify(EventVoted, now, i)
@@ -154,21 +157,28 @@ func (i *Interrupt) castVote(d *Decision) (result DecisionResult, open bool) {
 	return DecisionResult{Missing: i.missing(v.ArgsDigest), Tallies: i.tallies()}, true
 }
 
+// countsVote reports whether a decision about the interrupt is a vote, of which a quorum decides.
+func (i *Interrupt) countsVote(d Decision) bool {
+	return i.Approval != nil && (d.Approves() || i.Question != nil && d.Kind == DecisionAnswer)
+}
+
 // votesOfOthers returns the votes without that of one approver.
 func (i *Interrupt) votesOfOthers(by string) []Decision {
 	return slices.DeleteFunc(slices.Clone(i.Votes), func(v Decision) bool { return v.By == by })
 }
 
 // tallies counts the votes for each set of arguments: the model's arguments first, then the edit,
-// if an approver votes for one.
-func (i *Interrupt) tallies() []Tally {
-	count := func(args string) Tally {
+// if an approver votes for one. A question has only the answer that an approver votes for.
+func (i *Interrupt) tallies() (tallies []Tally) {
+	count := func(kind DecisionKind, args string) {
 		missing := i.missing(args)
-		return Tally{ArgsDigest: cmp.Or(args, i.Approval.ArgsDigest), Votes: i.Approval.quorum() - missing, Missing: missing}
+		tallies = append(tallies, Tally{Kind: kind, ArgsDigest: cmp.Or(args, i.Approval.ArgsDigest), Votes: i.Approval.quorum() - missing, Missing: missing})
 	}
-	tallies := []Tally{count("")}
+	if i.Question == nil {
+		count(DecisionApprove, "")
+	}
 	if at := slices.IndexFunc(i.Votes, func(v Decision) bool { return v.ArgsDigest != "" }); at >= 0 {
-		tallies = append(tallies, count(i.Votes[at].ArgsDigest))
+		count(i.Votes[at].Kind, i.Votes[at].ArgsDigest)
 	}
 	return tallies
 }
@@ -196,7 +206,7 @@ func (i *Interrupt) missing(args string) int {
 
 // votesForDecision reports whether a vote is for the arguments with which the call is made.
 func (i *Interrupt) votesForDecision(v Decision) bool {
-	return i.Decision.Approves() && (v.ArgsDigest == i.Decision.ArgsDigest || v.ArgsDigest == "" && i.Decision.ArgsDigest == i.Approval.ArgsDigest)
+	return i.countsVote(*i.Decision) && (v.ArgsDigest == i.Decision.ArgsDigest || v.ArgsDigest == "" && i.Decision.ArgsDigest == i.Approval.ArgsDigest)
 }
 
 // DecidingVotes returns the votes of a quorum without the last one, which is the decision.

@@ -49,9 +49,9 @@ func voteOf(d runs.Decision) *runs.Decision {
 // tallies returns the tallies of a quorum of two: the votes for the model's arguments, and for each
 // edit.
 func tallies(model int, edits ...string) []runs.Tally {
-	all := []runs.Tally{{ArgsDigest: "model", Votes: model, Missing: 2 - model}}
+	all := []runs.Tally{{Kind: runs.DecisionApprove, ArgsDigest: "model", Votes: model, Missing: 2 - model}}
 	for _, args := range edits {
-		all = append(all, runs.Tally{ArgsDigest: args, Votes: 1, Missing: 1})
+		all = append(all, runs.Tally{Kind: runs.DecisionEdit, ArgsDigest: args, Votes: 1, Missing: 1})
 	}
 	return all
 }
@@ -376,5 +376,49 @@ func TestRememberOfQuorum(t *testing.T) {
 		if got := s.Items[0].Decision.Remember; got != c.want {
 			t.Errorf("%s%q and %q: remembered scope = %q, want %q", c.edit, c.first, c.second, got, c.want)
 		}
+	}
+}
+
+// TestVotesForAnswer: the quorum of a question's rule must give the same answer. Nobody may vote for
+// another one meanwhile, and a rejection decides alone.
+func TestVotesForAnswer(t *testing.T) {
+	t.Parallel()
+	ask := func() *runs.Interrupts {
+		return &runs.Interrupts{Items: []runs.Interrupt{{
+			Call: runs.Call{ID: "c0", Approval: &runs.Approval{Quorum: 2}}, Question: &runs.Question{Seq: 7, Number: 1, Remote: true},
+		}}}
+	}
+	decide := func(s *runs.Interrupts, by string, kind runs.DecisionKind, answer string) runs.DecisionResult {
+		d := decisionOf(by, kind, answer)
+		d.Question = 1
+		return s.Decide(d, decidedAt)
+	}
+	s := ask()
+	if got := s.Items[0].Tallies(); len(got) > 0 {
+		t.Errorf("tallies before a vote = %+v, want none", got)
+	}
+	want := runs.DecisionResult{Missing: 1, Tallies: []runs.Tally{{Kind: runs.DecisionAnswer, ArgsDigest: "yes", Votes: 1, Missing: 1}}}
+	if diff := gocmp.Diff(want, decide(s, "ann", runs.DecisionAnswer, "yes")); diff != "" {
+		t.Errorf("first answer (-want +got):\n%s", diff)
+	}
+	if got := decide(s, "bob", runs.DecisionAnswer, "no"); got.Error != runs.ErrorOtherEdit || got.Recorded.By != "ann" {
+		t.Errorf("another answer: got %+v, want %s with the vote of ann", got, runs.ErrorOtherEdit)
+	}
+	if got := decide(s, "ann", runs.DecisionAnswer, "yes"); got.Recorded == nil || s.IsResolved() {
+		t.Errorf("the same answer again: got %+v, want a repetition that decides nothing", got)
+	}
+	if got := decide(s, "bob", runs.DecisionAnswer, "yes"); got.Error != "" || !s.IsResolved() || s.Items[0].Decision.ArgsDigest != "yes" {
+		t.Errorf("second answer: got %+v and %+v, want the decision", got, s.Items[0].Decision)
+	}
+	if votes := s.Items[0].DecidingVotes(); len(votes) != 1 {
+		t.Errorf("deciding votes = %+v, want that of ann", votes)
+	}
+	if got := decide(s, "ann", runs.DecisionAnswer, "yes"); got.Error != "" || got.Recorded == nil {
+		t.Errorf("the first answer after the decision: got %+v, want a repetition", got)
+	}
+	s = ask()
+	decide(s, "ann", runs.DecisionAnswer, "yes")
+	if got := decide(s, "bob", runs.DecisionReject, ""); got.Error != "" || !s.IsResolved() {
+		t.Errorf("a rejection: got %+v, want the decision", got)
 	}
 }

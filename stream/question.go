@@ -37,6 +37,9 @@ type QuestionSource struct {
 	// (CallOf), and the remote's own ID of the interrupt.
 	CallID   string `json:"callId,omitempty"`
 	RemoteID string `json:"remoteId,omitempty"`
+	// Quorum is how many approvers must give the same answer, if a rule says who answers; 0 = there is
+	// none, and every caller that may use the thread answers.
+	Quorum int `json:"quorum,omitempty"`
 }
 
 // QuestionSourceOf reads the source of an interrupt. Its Number is 0 if the interrupt is not a

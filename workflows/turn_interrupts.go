@@ -33,10 +33,14 @@ func (r *run) interruptsOfAnswer(ctx workflow.Context, a runs.ModelAnswer) *runs
 		set.Items = append(set.Items, waiting)
 	}
 	for i, q := range a.Questions {
-		set.Items = append(set.Items, runs.Interrupt{
-			Call: runs.Call{ID: q.CallID}, Index: a.Count() + i, // an index of its own: it names the step that records the decision
+		waiting := runs.Interrupt{
+			Call: runs.Call{ID: q.CallID, Approval: q.Approval}, Index: a.Count() + i, // an index of its own: it names the step that records the decision
 			Question: &runs.Question{Seq: a.Seq, Number: q.Number, Remote: true}, Expires: r.expiry(now, q.Expires),
-		})
+		}
+		if q.Approval != nil {
+			waiting.Expires = runs.Earlier(waiting.Expires, r.expiry(now, q.Approval.Expires))
+		}
+		set.Items = append(set.Items, waiting)
 	}
 	return set
 }

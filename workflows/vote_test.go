@@ -75,9 +75,9 @@ func setupQuorum(t *testing.T, calls int) *fixture {
 
 // tallies returns the tallies of a call: votes for the model's arguments, and for edited ones.
 func tallies(original int, edits ...int) []runs.Tally {
-	tallies := []runs.Tally{{ArgsDigest: "args", Votes: original, Missing: 2 - original}}
+	tallies := []runs.Tally{{Kind: runs.DecisionApprove, ArgsDigest: "args", Votes: original, Missing: 2 - original}}
 	for _, votes := range edits {
-		tallies = append(tallies, runs.Tally{ArgsDigest: "fewer", Votes: votes, Missing: 2 - votes})
+		tallies = append(tallies, runs.Tally{Kind: runs.DecisionEdit, ArgsDigest: "fewer", Votes: votes, Missing: 2 - votes})
 	}
 	return tallies
 }

@@ -14,10 +14,14 @@ func Asks(d *agents.Definition, path string) bool {
 }
 
 // Rules returns an agent whose approval rules apply to the call of an action: the inline agent of
-// the step, an agent with only the rule of an approve step or of the soft limits, or else d itself.
+// the step, an agent with only the rule of an approve step, of the soft limits or of a remote agent's
+// interrupts, or else d itself.
 func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 	if path == LimitPath {
 		return limitRules(d), nil
+	}
+	if path == RemotePath && d.Remote != nil {
+		return withOnlyRule(d, "remote", d.Remote.Interrupts), nil
 	}
 	s := StepAt(d, path)
 	switch {
@@ -33,6 +37,9 @@ func Rules(d *agents.Definition, path string) (*agents.Definition, error) {
 
 // LimitPath is the path of the interrupt about a soft limit. No step has it: names have no "~".
 const LimitPath = "~limit"
+
+// RemotePath is the path of the interrupts of a remote agent. No step has it.
+const RemotePath = "~remote"
 
 // limitRules returns an agent with the rule for an interrupt about a soft limit. The rule has no
 // approvers if the agent has no soft limits: then the limit is one of the tenant's day.

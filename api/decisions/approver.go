@@ -44,10 +44,11 @@ type interruptRule struct {
 	approval   agents.Approval
 }
 
-// ruleOf returns the rule that raised an interrupt; nil = a tool's question, which no rule raises.
+// ruleOf returns the rule that raised an interrupt, or that says who answers a question of a remote
+// agent; nil = a question without a rule.
 // It may read the revision, and the step tree of a program, from the store and the log.
 func (s *Service) ruleOf(ctx context.Context, thread stream.Thread, interrupt *agui.Interrupt) (*interruptRule, error) {
-	source, err := stream.ApprovalSourceOf(*interrupt)
+	source, err := sourceOfRule(*interrupt)
 	if source == nil || err != nil {
 		return nil, err
 	}
@@ -63,6 +64,19 @@ func (s *Service) ruleOf(ctx context.Context, thread stream.Thread, interrupt *a
 		return nil, fmt.Errorf("api: interrupt %s: agent %s has no rule %d", interrupt.ID, source.Agent, source.Rule)
 	}
 	return &interruptRule{source, thread, definition, definition.Approvals[source.Rule]}, nil
+}
+
+// sourceOfRule returns where the rule of an interrupt is; nil = it has none.
+func sourceOfRule(interrupt agui.Interrupt) (*stream.ApprovalSource, error) {
+	source, err := stream.ApprovalSourceOf(interrupt)
+	if source != nil || err != nil {
+		return source, err
+	}
+	question, err := stream.QuestionSourceOf(interrupt)
+	if question.Quorum == 0 || err != nil {
+		return nil, err
+	}
+	return &stream.ApprovalSource{Agent: question.Agent, Revision: question.Revision, Step: pipeline.RemotePath, OpenedAt: question.OpenedAt, Quorum: question.Quorum}, nil
 }
 
 // stepRules returns the definition with the approval rules of a step in place of the agent's. The
@@ -84,7 +98,7 @@ func (s *Service) stepRules(ctx context.Context, thread stream.Thread, d *agents
 	return pipeline.Rules(d, source.Step)
 }
 
-// authorize returns the rule that raised an interrupt, nil for a tool's question, if the caller may
+// authorize returns the rule of an interrupt (ruleOf), if the caller may
 // decide about the interrupt now. Otherwise the error is 403 not_an_approver, or that of the
 // policies. Nothing about the interrupt is told to other callers, so authorize comes first. pointer
 // is the JSON pointer to the decision in the request.

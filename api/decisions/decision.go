@@ -169,7 +169,10 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targe
 // makes the request a repetition; one with another effect, the problem of a conflict. read has the
 // recorded decisions that were read, by proposal.
 func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, result runs.DecisionResult, read map[uint64]*recordedDecision) (DecisionReceipt, error) {
-	receipt := DecisionReceipt{ID: id, Decision: string(d.Kind), Missing: result.Missing, Tallies: inboxTallies(result.Tallies)}
+	receipt := DecisionReceipt{ID: id, Decision: string(d.Kind), Missing: result.Missing}
+	for _, t := range result.Tallies {
+		receipt.Tallies = append(receipt.Tallies, inbox.Tally{ArgsDigest: t.ArgsDigest, Decision: string(t.Kind), Votes: t.Votes, Missing: t.Missing})
+	}
 	if result.Recorded == nil {
 		if result.Error != "" {
 			return DecisionReceipt{}, UnknownApproval(id)
@@ -205,20 +208,6 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, resul
 	}
 	receipt.Repeated, receipt.Recorded = true, recorded.receiptFor(id)
 	return receipt, nil
-}
-
-// inboxTallies converts the workflow's tallies of votes: first the votes for the model's arguments,
-// then those for edits.
-func inboxTallies(tallies []runs.Tally) []inbox.Tally {
-	var all []inbox.Tally
-	for i, t := range tallies {
-		p := inbox.Tally{ArgsDigest: t.ArgsDigest, Decision: string(runs.DecisionApprove), Votes: t.Votes, Missing: t.Missing}
-		if i > 0 {
-			p.Decision = string(runs.DecisionEdit)
-		}
-		all = append(all, p)
-	}
-	return all
 }
 
 // hasSameEffect reports whether a decision has the same effect as a recorded one: its kind, and the
@@ -320,10 +309,14 @@ func (s *Service) OtherEdit(ctx context.Context, snap *snapshot.Snapshot, resume
 	return p
 }
 
-// errOtherEdit returns the 409 other_edit: an approver votes for an edit to other arguments.
+// errOtherEdit returns the 409 other_edit: an approver votes for an edit to other arguments, or for
+// another answer.
 func errOtherEdit(recorded *DecisionReceipt) *problem.Problem {
-	p := problem.New(http.StatusConflict, runs.ErrorOtherEdit,
-		"another approver has voted for an edit with other arguments: vote for that edit or for the original arguments, or reject the call")
+	detail := "another approver has voted for an edit with other arguments: vote for that edit or for the original arguments, or reject the call"
+	if recorded.Decision == string(runs.DecisionAnswer) {
+		detail = "another approver has given another answer: give the same one, or reject"
+	}
+	p := problem.New(http.StatusConflict, runs.ErrorOtherEdit, detail)
 	p.Recorded = recorded
 	return p
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // A tool may ask a question in the middle of its call. Every caller of the thread's tenant may
-// answer it, with what the question's schema describes; no approval rule applies. This file finds
+// answer it, with what the question's schema describes; no approval rule applies. The interrupts of a
+// remote agent are questions too, and the agent may have a rule about who answers them. This file finds
 // interrupts, and checks answers to questions.
 
 // Interrupt is an interrupt of a thread's last run, with its call, as found in one snapshot. It is

@@ -132,8 +132,8 @@ func decisionFromHistory(history *inbox.History) *resolvedDecision {
 	d.Kind, d.Digest, d.ArgsDigest = runs.DecisionKind(end.Decision), end.Digest, end.ArgsDigest
 	d.by, d.at, d.args, d.content, d.reason = end.By, end.At, end.Args, end.Content, end.Reason
 	for _, vote := range history.Decisions[:last] {
-		// Votes for other arguments did not count.
-		if d.approval() && vote.ArgsDigest == end.ArgsDigest {
+		// Votes for other arguments, or for another answer, did not count.
+		if vote.ArgsDigest == end.ArgsDigest && (d.approval() || vote.Decision == string(runs.DecisionAnswer)) {
 			d.votes = append(d.votes, vote.Digest)
 		}
 	}

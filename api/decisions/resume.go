@@ -165,6 +165,9 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 	if len(content.Args) > 0 {
 		d.ArgsDigest = runs.DigestArgs(string(content.Args))
 	}
+	if len(content.Content) > 0 { // votes for the same answer have the same digest
+		d.ArgsDigest = runs.DigestArgs(string(content.Content))
+	}
 	// The digest comes first: content.By, content.Channel and content.Issuer must not be part of it,
 	// so that a decision by a link and a direct one of the same person are one vote.
 	digest, err := digestOf(ctx, content)

@@ -123,7 +123,7 @@ func approvers(a client.Approval) string {
 	return text
 }
 
-// votes describes the votes for each set of arguments.
+// votes describes the votes for each set of arguments, or for each answer.
 func votes(a client.Approval) string {
 	text := ""
 	for _, p := range a.Tallies {
@@ -134,8 +134,8 @@ func votes(a client.Approval) string {
 			text += ", "
 		}
 		text += fmt.Sprintf("%s: %d of %d", p.Decision, p.Votes, a.Quorum)
-		if args := editedArgs(a, p); args != "" {
-			text += " for " + args
+		if proposed := proposedText(a, p); proposed != "" {
+			text += " for " + proposed
 		}
 	}
 	if text == "" {
@@ -144,12 +144,16 @@ func votes(a client.Approval) string {
 	return text
 }
 
-// editedArgs returns the arguments of an edit that approvers vote for; "" if the proposal is no
-// edit.
-func editedArgs(a client.Approval, p client.Tally) string {
+// proposedText returns the arguments of an edit, or the answer, that approvers vote for; "" if they vote
+// for the arguments of the model.
+func proposedText(a client.Approval, p client.Tally) string {
 	for _, d := range a.Decisions {
-		if d.Decision == client.Edit && d.ArgsDigest == p.ArgsDigest {
+		switch {
+		case d.ArgsDigest != p.ArgsDigest:
+		case d.Decision == client.Edit:
 			return oneLine(string(d.Args), maxQuotedChars)
+		case d.Decision == client.Answer:
+			return oneLine(string(d.Content), maxQuotedChars)
 		}
 	}
 	return ""

@@ -1,12 +1,15 @@
 import type { Approval, Vote } from "@perdure/client";
+import { Arguments } from "../../components/decision_arguments";
 import { ArgumentsDiff } from "../../components/decision_diff";
-import { decidedText, personText } from "../../components/decision_text";
+import { decidedText, isQuestion, personText } from "../../components/decision_text";
 import { CheckIcon } from "../../components/icons";
 import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
 import styles from "./approval_detail.module.css";
 
-/** The votes of an open approval with a quorum, by the arguments that they are for. */
+const proposals = { approve: "for the arguments of the model", edit: "for an edit", answer: "for the answer" };
+
+/** The votes of an open approval with a quorum, by the arguments or the answer that they are for. */
 export function Votes({ approval }: { approval: Approval }) {
   const { args, decisions, quorum, tallies = [] } = approval;
   if (quorum < 2) return null;
@@ -14,7 +17,7 @@ export function Votes({ approval }: { approval: Approval }) {
   return (
     <section aria-label="Votes">
       <h3>Votes</h3>
-      {voted.length === 0 && <p className="muted">Nobody has voted yet. {quorum} people must approve the same arguments.</p>}
+      {voted.length === 0 && <p className="muted">Nobody has voted yet. {quorum} people must {isQuestion(approval) ? "give the same answer" : "approve the same arguments"}.</p>}
       {voted.map(({ argsDigest, decision, votes, missing }) => {
         const votesFor = decisions.filter((vote) => vote.argsDigest === argsDigest);
         const edit = votesFor.find((vote) => vote.args !== undefined);
@@ -22,9 +25,10 @@ export function Votes({ approval }: { approval: Approval }) {
           <div key={argsDigest} className={styles.tally}>
             <p className={styles.score}>
               <Dots votes={votes} quorum={quorum} />
-              <strong>{votes} of {quorum}</strong> {decision === "edit" ? "for an edit" : "for the arguments of the model"}
+              <strong>{votes} of {quorum}</strong> {proposals[decision]}
               <span className="muted">, {missing} missing</span>
             </p>
+            {decision === "answer" && <Arguments value={votesFor[0]?.content} isTruncated={votesFor[0]?.truncated} />}
             {edit && <ArgumentsDiff before={args} after={edit.args} />}
             <Voters votes={votesFor} />
           </div>
