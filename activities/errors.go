@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -33,7 +34,7 @@ import (
 //	the worker stops                           at once                      no
 //	*llm.Error CodeProviderBusy                until Temporal's limits      no
 //	retryable *llm.Error, *UnavailableError    maxFailures                 yes
-//	*remoteError (remote_failure.go)           maxFailures, or none        yes
+//	*remoteError (remote_failure.go)           allowedFailures, or none    yes
 //	anything else                              maxFailures                 yes
 
 // codeAgentUnavailable is the code of a run or step whose agent, or one that its agent names, is not
@@ -51,6 +52,18 @@ func unpublished(err error) string {
 // own limit of attempts (100) bounds them.
 const maxFailures = 8
 
+// maxUnreachable is maxFailures if the server of a remote agent accepts no connection: it may be in the
+// middle of a deploy. With Temporal's backoff these are ten minutes.
+const maxUnreachable = 24
+
+// allowedFailures returns how often a step may fail, if it has failed with err.
+func allowedFailures(err error) int {
+	if failed, ok := errors.AsType[*remoteError](err); ok && failed.code() == string(remote.KindUnreachable) {
+		return maxUnreachable
+	}
+	return maxFailures
+}
+
 // activityError returns the error that an activity returns to Temporal; nil for nil. It counts the
 // failure if it is one of the step, and makes the last allowed one final. A
 // *temporal.ApplicationError of this package passes unchanged. The text becomes part of the
@@ -62,7 +75,7 @@ func activityError(ctx context.Context, err error) error {
 	}
 	isLast := false
 	if ownFault(ctx, err) {
-		isLast = countFailure(ctx)
+		isLast = countFailure(ctx, err)
 	}
 	return historyError(ctx, err, isLast)
 }
@@ -131,7 +144,7 @@ func recoverPanic(ctx context.Context, err *error) {
 		return
 	}
 	logger(ctx).Error("a step panicked", "stack", string(debug.Stack()))
-	*err = stepError("a step panicked", runs.CodeInternal, countFailure(ctx))
+	*err = stepError("a step panicked", runs.CodeInternal, countFailure(ctx, nil))
 }
 
 // ownFault reports whether an attempt failed by the step itself, as opposed to its worker, the log,
@@ -156,17 +169,17 @@ func failuresBefore(ctx context.Context) int {
 	return n
 }
 
-// countFailure records one more failure of the step for the next attempt, and reports whether it
-// was the last one allowed. Ends of runs and notifications are never given up, so their failures do
+// countFailure records one more failure of the step, with err, for the next attempt, and reports whether
+// it was the last one allowed. Ends of runs and notifications are never given up, so their failures do
 // not count.
-func countFailure(ctx context.Context) (last bool) {
+func countFailure(ctx context.Context, err error) (last bool) {
 	switch activity.GetInfo(ctx).ActivityType.Name {
 	case runs.ActivityFinish, runs.ActivityNotify:
 		return false
 	}
 	failures := failuresBefore(ctx) + 1
 	activity.RecordHeartbeat(ctx, failures)
-	return failures >= maxFailures
+	return failures >= allowedFailures(err)
 }
 
 // retryableError returns an error for Temporal that does not count as a failure of the step. code

@@ -1,12 +1,15 @@
 package activities_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/perdure/perdure/activities"
@@ -76,6 +79,32 @@ func TestOutageBeforeRemoteRun(t *testing.T) {
 		}
 		if n := requests.Load(); n != 1 {
 			t.Errorf("retry %s: %d requests, want 1", retry, n)
+		}
+	}
+}
+
+// TestUnreachableRemote: a run waits for an agent that accepts no connection longer than for one that fails,
+// and then fails with the code of the last failure.
+func TestUnreachableRemote(t *testing.T) {
+	t.Parallel()
+	for refused, want := range map[int32]struct {
+		code     string
+		attempts int32
+	}{23: {"", 24}, 30: {string(remote.KindUnreachable), 24}} {
+		f := setup(t, noModel)
+		url, _ := f.serveRemote(func(_ int, started, finished string, w http.ResponseWriter, _ *http.Request) {
+			writeEvents(w, 1, started, finished)
+		})
+		var attempts atomic.Int32
+		f.acts.Remotes.Client = remote.NewClient(&http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if attempts.Add(1) <= refused {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}})
+		f.agent = &agents.Definition{Name: "a", Remote: &agents.Remote{URL: url}}
+		if _, result := f.run("hello"); result.Code != want.code || attempts.Load() != want.attempts {
+			t.Errorf("%d refused connections: code %q after %d attempts, want %q after %d", refused, result.Code, attempts.Load(), want.code, want.attempts)
 		}
 	}
 }

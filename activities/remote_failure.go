@@ -29,7 +29,8 @@ import (
 //
 // "again" makes the run from its beginning, "continues" after the last event that the log has. Without
 // such an event, and in a hidden step, whose messages the log does not have, "continues" is "again". An
-// attempt that has sent nothing does not count. A step fails at most maxFailures times.
+// attempt that has sent nothing does not count. A step fails at most maxFailures times, and
+// maxUnreachable times without a connection.
 
 // codeRemoteRunFailed is the code of a run whose remote agent has sent RUN_ERROR.
 const codeRemoteRunFailed = "remote_run_failed"
@@ -167,7 +168,7 @@ func (a *Activities) reportRemoteFailure(ctx context.Context, t turn, err error)
 	if call := failure.call(); call != nil && call.Status != 0 {
 		attributes = append(attributes, "status", call.Status)
 	}
-	if failure.isRetryable() && failures < maxFailures {
+	if failure.isRetryable() && failures < allowedFailures(err) {
 		logger(ctx).Warn("the run of a remote agent failed and will be attempted again", append(attributes, "next", nextAttempt(activity.GetInfo(ctx), failure.retryAfter()).String())...)
 		return err
 	}
