@@ -13,7 +13,8 @@ export function Taken({ accepted }: { accepted: Accepted }) {
   const { missing = 0, repeated, recorded } = accepted;
   const decision = String(accepted.decision ?? "");
   if (missing > 0) {
-    return <p>Your vote counts. {missing === 1 ? "One more person" : `${missing} more people`} must vote for the same arguments.</p>;
+    const people = missing === 1 ? "One more person" : `${missing} more people`;
+    return <p>Your vote counts. {people} must {decision === "answer" ? "give the same answer" : "vote for the same arguments"}.</p>;
   }
   if (repeated && recorded) return <Recorded recorded={recorded} note="Your decision is the same." />;
   return <p>You {verdictText(decision)}.</p>;
@@ -56,6 +57,14 @@ export interface RefusedProps {
 export function Refused({ error, wanted, args, onVote }: RefusedProps) {
   const recorded = recordedIn(error);
   if (recorded === undefined) return <Problem error={error} />;
+  if ((error as ProblemError).code === "other_edit" && recorded.decision === "answer") {
+    return (
+      <div className={styles.conflict} role="alert">
+        <p>Others have given another answer already. Give the same one, or decline.</p>
+        <Lost wanted={wanted} />
+      </div>
+    );
+  }
   if ((error as ProblemError).code === "other_edit") {
     return (
       <div className={styles.conflict} role="alert">

@@ -2,6 +2,7 @@ import type { Approval } from "@perdure/client";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { Countdown } from "../../components/countdown";
+import { isQuestion } from "../../components/decision_text";
 import { safeText } from "../../components/safe_text";
 import { Time } from "../../components/time";
 import { paths } from "../../paths";
@@ -12,7 +13,7 @@ export function Facts({ approval, isOpen }: { approval: Approval; isOpen: boolea
   const { approvers, contributors = [], escalations = 0, escalatesAt, expiresAt, notByRequester, quorum, requester, requestedAt, runId, step, threadId } = approval;
   const facts: [string, ReactNode][] = [
     ["May decide", <People key="approvers" names={approvers} none="Everyone who may decide in the thread" />],
-    ["Needed", quorum > 1 ? `${quorum} people, for the same arguments` : undefined],
+    ["Needed", quorum > 1 ? `${quorum} people, for the same ${isQuestion(approval) ? "answer" : "arguments"}` : undefined],
     ["Not by", notByRequester ? "The contributors, even if they are approvers" : undefined],
     ["Contributors", contributors.length > 0 && <People key="contributors" names={contributors} none="" />],
     ["Requested", <>{requester ? <>by {safeText(requester)}, </> : null}<Time at={requestedAt} /></>],
