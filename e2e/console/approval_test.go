@@ -9,7 +9,7 @@ func TestApprovals(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(office){
 		"quorum": testQuorum, "views": testViews, "expiry": testExpiry, "keys": testKeys, "narrow": testNarrow, "tokens": testTokens,
-		"focus": testFocus, "unanswered": testUnanswered,
+		"focus": testFocus, "unanswered": testUnanswered, "answers": testAnswerQuorum,
 	}
 	var tenants []string
 	for name := range tests {
