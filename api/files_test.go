@@ -108,6 +108,15 @@ func TestUploadAndDownload(t *testing.T) {
 	if !strings.Contains(a.body, html.ID) || strings.Contains(a.body, f.ID) || !strings.Contains(a.body, `"nextCursor"`) {
 		t.Errorf("first page = %s, want the newest file", a.body)
 	}
+	var page struct{ NextCursor string }
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+		t.Fatal(err)
+	}
+	a = n.do(http.MethodGet, "/v1/files?limit=1&cursor="+page.NextCursor, "", ann...)
+	if !strings.Contains(a.body, f.ID) || strings.Contains(a.body, html.ID) || strings.Contains(a.body, `"nextCursor"`) {
+		t.Errorf("second page = %s, want the older file", a.body)
+	}
+	n.do(http.MethodGet, "/v1/files?cursor=123", "", ann...).wantStatus(t, "an invalid cursor", http.StatusBadRequest)
 	wantEqual(t, "list of another caller", n.do(http.MethodGet, "/v1/files", "", bob...).body, `{"items":[]}`)
 	n.do(http.MethodDelete, f.URL, "", ann...).wantStatus(t, "deletion", http.StatusNoContent)
 	a = n.do(http.MethodGet, f.URL, "", ann...)

@@ -55,6 +55,18 @@ func (s *Store) Interrupt(t *testing.T, tenant string) {
 	}
 }
 
+// SetCreatedAt sets when a file was uploaded.
+func (s *Store) SetCreatedAt(t *testing.T, f *File, at time.Time) {
+	t.Helper()
+	err := s.changeFile(t.Context(), f.Tenant, f.ID, func(stored *storedFile) (*storedFile, error) {
+		stored.CreatedAt = at
+		return stored, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Age makes the references to a file older.
 func (s *Store) Age(t *testing.T, f *File, by time.Duration) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -381,6 +382,40 @@ func contains(t *testing.T, dir, text string) (has bool) {
 		t.Fatal(err)
 	}
 	return has
+}
+
+// TestPagesOfEqualTimes: pages have each file once, also if several were uploaded at the same time.
+func TestPagesOfEqualTimes(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, true)
+	now := time.Now().UTC()
+	var want []string
+	for i := range 5 {
+		f := put(t, s, files.Upload{Tenant: "acme", Owner: "ann"}, "text")
+		s.SetCreatedAt(t, f, now.Add(time.Duration(i/3))) // 3 files, and 2 a nanosecond later
+		want = append(want, f.ID)
+	}
+	put(t, s, files.Upload{Tenant: "acme", Owner: "bob"}, "text")
+	x := index(t, s)
+	var got []string
+	for after := ""; ; {
+		rest := x.List("acme", "ann", after)
+		if len(rest) == 0 {
+			break
+		}
+		got, after = append(got, rest[0].ID), rest[0].Position()
+		if !files.IsPosition(after) {
+			t.Fatalf("%q is no position", after)
+		}
+	}
+	if len(got) != len(want) || !slices.Contains(want[3:], got[0]) || !slices.Contains(want[3:], got[1]) {
+		t.Fatalf("pages = %v, want all of %v, the last two first", got, want)
+	}
+	for _, id := range want {
+		if !slices.Contains(got, id) {
+			t.Errorf("no page has %s", id)
+		}
+	}
 }
 
 func TestTypes(t *testing.T) {

@@ -61,21 +61,17 @@ func (x *Index) OfThread(t stream.Thread) (ids []string) {
 	return ids
 }
 
-// List returns the files of a tenant that an owner has uploaded, the newest first.
-func (x *Index) List(tenant, owner string) (all []*File) {
+// List returns the files of a tenant that an owner has uploaded, the newest first, and of these only
+// those after a position; "" = all.
+func (x *Index) List(tenant, owner, after string) (all []*File) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, f := range x.tenants[stream.KeyToken(tenant)] {
-		if f.Owner == owner {
+		if f.Owner == owner && (after == "" || f.Position() < after) {
 			all = append(all, f)
 		}
 	}
-	slices.SortFunc(all, func(a, b *File) int {
-		if order := b.CreatedAt.Compare(a.CreatedAt); order != 0 {
-			return order
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	slices.SortFunc(all, func(a, b *File) int { return strings.Compare(b.Position(), a.Position()) })
 	return all
 }
 
