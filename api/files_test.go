@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/agui"
@@ -244,6 +245,57 @@ func TestFilesOfMessages(t *testing.T) {
 		n.deleteThread(thread, ann)
 	}
 	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after both", http.StatusNotFound)
+}
+
+// TestInputRenewsOldReference: a sweep does not take a file from an input whose thread had an older
+// reference to it, from an input that was refused for instance.
+func TestInputRenewsOldReference(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	n.answerRuns()
+	ann := headersOf("ann")
+	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
+	if err := n.store.Attach(n.ctx(), "alpha", f.ID, "t"); err != nil {
+		t.Fatal(err)
+	}
+	n.ageReferences(f.ID, 3*time.Hour)
+	n.send("r1", ann, imageMessage("u1", agui.PartSource{Type: agui.SourceURL, Value: f.URL})).mustStatus(t, "run", http.StatusOK)
+	found, err := n.store.Find(n.ctx(), "alpha", f.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if age := time.Since(found.Threads["t"]); age > time.Hour {
+		t.Errorf("the reference is %s old, want a new one", age)
+	}
+}
+
+// ageReferences makes the references to a file older.
+func (n *fileNode) ageReferences(id string, by time.Duration) {
+	n.t.Helper()
+	bucket, err := n.log.KeyValue(n.ctx(), jetstream.KeyValueConfig{Bucket: "files", Storage: jetstream.FileStorage, LimitMarkerTTL: time.Minute})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	key := "file." + stream.KeyToken("alpha") + "." + id
+	entry, err := bucket.Get(n.ctx(), key)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var stored map[string]any
+	if err := json.Unmarshal(entry.Value(), &stored); err != nil {
+		n.t.Fatal(err)
+	}
+	threads := stored["threads"].(map[string]any)
+	for thread := range threads {
+		threads[thread] = time.Now().UTC().Add(-by)
+	}
+	value, err := json.Marshal(stored)
+	if err == nil {
+		_, err = bucket.Put(n.ctx(), key, value)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // deleteThread deletes a thread without a workflow.

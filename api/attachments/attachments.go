@@ -167,13 +167,10 @@ func (a *Attachments) attachPart(ctx context.Context, thread stream.Thread, url 
 	if u, ok := moved[id]; ok {
 		return a.store(ctx, thread, u)
 	}
-	f, err := a.Readable(ctx, thread.Tenant, id)
-	if err != nil {
+	if _, err := a.Readable(ctx, thread.Tenant, id); err != nil {
 		return err
 	}
-	if f.IsOf(thread.ID) {
-		return nil
-	}
+	// Also if the thread refers to it: the reference may be old, and a sweep end it before the thread begins.
 	return Problem(id, a.Store.Attach(ctx, thread.Tenant, id, thread.ID))
 }
 

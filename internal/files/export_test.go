@@ -80,3 +80,52 @@ func (s *Store) Age(t *testing.T, f *File, by time.Duration) {
 		t.Fatal(err)
 	}
 }
+
+// Forget removes the entry of a file, as a deletion that is interrupted before it removes the bytes.
+func (s *Store) Forget(t *testing.T, f *File) {
+	t.Helper()
+	if err := s.changeFile(t.Context(), f.Tenant, f.ID, func(*storedFile) (*storedFile, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// DropContent continues the deletion of a file after Forget.
+func (s *Store) DropContent(t *testing.T, f *File) {
+	t.Helper()
+	if err := s.dropContent(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// PutAgain stores the bytes of a plain file again, and calls during before it writes the entry of the file.
+func (s *Store) PutAgain(t *testing.T, f *File, during func()) *File {
+	t.Helper()
+	again := *f
+	again.CreatedAt = time.Now().UTC()
+	err := s.shareAs(t.Context(), &again, storedBlob{Tenant: f.Tenant, CreatedAt: again.CreatedAt})
+	if during(); err == nil {
+		err = s.create(t.Context(), &again)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &again
+}
+
+// ReadContents reads the contents as a sweep does, and returns a function that sweeps them.
+func (s *Store) ReadContents(t *testing.T) (sweep func(now time.Time)) {
+	t.Helper()
+	contents := map[string][]byte{}
+	err := s.each(t.Context(), contentPrefix, func(key string, value []byte) error { contents[key] = value; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(now time.Time) {
+		t.Helper()
+		for key, value := range contents {
+			if err := s.sweepContent(t.Context(), key, value, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -349,6 +349,52 @@ func TestMovedFileIsOne(t *testing.T) {
 	}
 }
 
+// TestFileStoredAgainKeepsItsBytes: the deletion of a moved file, or a sweep after it, does not remove the
+// bytes of an upload that stores the same file again meanwhile.
+func TestFileStoredAgainKeepsItsBytes(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*files.Store, *files.File) *files.File{
+		"deletion": func(s *files.Store, f *files.File) *files.File {
+			return s.PutAgain(t, f, func() { s.DropContent(t, f) })
+		},
+		"sweep": func(s *files.Store, f *files.File) *files.File {
+			sweep := s.ReadContents(t)
+			return s.PutAgain(t, f, func() { sweep(time.Now().Add(files.Lifetime)) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, streamtest.Server(t), files.Options{}, true)
+			f := put(t, s, files.Upload{Tenant: "acme", Thread: "one"}, "content")
+			s.Forget(t, f)
+			again := store(s, f)
+			if content := read(t, s, again, 0); string(content) != "content" {
+				t.Errorf("content = %q", content)
+			}
+			if err := s.Delete(t.Context(), "acme", f.ID); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stored(t); n != 0 {
+				t.Errorf("entries and chunks after the deletion = %d, want none", n)
+			}
+		})
+	}
+}
+
+// TestFileStoredTwiceIsDeletedAtOnce: the deletion of a file that two inputs have stored removes its bytes.
+func TestFileStoredTwiceIsDeletedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	f := put(t, s, files.Upload{Tenant: "acme", Thread: "one"}, "content")
+	put(t, s, files.Upload{Tenant: "acme", Thread: "one", ID: f.ID}, "content")
+	if err := s.Release(t.Context(), "acme", f.ID, "one"); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the deletion = %d, want none", n)
+	}
+}
+
 // TestStoredFilesAreEncrypted: the files of the server have neither the bytes nor the names of files.
 func TestStoredFilesAreEncrypted(t *testing.T) {
 	t.Parallel()
