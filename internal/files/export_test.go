@@ -3,8 +3,12 @@ package files
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Chunks returns the number of chunks in NATS.
@@ -127,5 +131,59 @@ func (s *Store) ReadContents(t *testing.T) (sweep func(now time.Time)) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// delayedPublisher publishes a chunk when it is awaited.
+type delayedPublisher struct {
+	jetstream.JetStream
+
+	delayed []*delayedChunk
+}
+
+// PublishAsync implements jetstream.Publisher.
+func (p *delayedPublisher) PublishAsync(subject string, data []byte, _ ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
+	c := &delayedChunk{publish: sync.OnceValues(func() (jetstream.PubAckFuture, error) { return p.JetStream.PublishAsync(subject, data) })}
+	p.delayed = append(p.delayed, c)
+	return c, nil
+}
+
+// delayedChunk is a chunk of a delayedPublisher, of a server that takes every chunk.
+type delayedChunk struct {
+	publish func() (jetstream.PubAckFuture, error)
+}
+
+// Ok implements jetstream.PubAckFuture.
+func (c *delayedChunk) Ok() <-chan *jetstream.PubAck {
+	future, err := c.publish()
+	if err != nil {
+		return nil
+	}
+	return future.Ok()
+}
+
+// Err implements jetstream.PubAckFuture.
+func (c *delayedChunk) Err() <-chan error { return nil }
+
+// Msg implements jetstream.PubAckFuture.
+func (c *delayedChunk) Msg() *nats.Msg { return nil }
+
+// DelayChunks makes chunks arrive when the store awaits them, and those that it never awaits when the
+// test calls arrive.
+func (s *Store) DelayChunks(t *testing.T) (arrive func()) {
+	t.Helper()
+	c, ok := s.storage.(*chunks)
+	if !ok {
+		t.Fatal("the storage is not that of NATS")
+	}
+	p := &delayedPublisher{JetStream: c.js}
+	c.js = p
+	return func() {
+		for _, chunk := range p.delayed {
+			if _, err := chunk.publish(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-p.PublishAsyncComplete()
 	}
 }

@@ -204,6 +204,22 @@ func TestRefusedUploads(t *testing.T) {
 	put(t, s, files.Upload{Tenant: "acme"}, string(noise(300<<10)))
 }
 
+// TestBrokenUploadLeavesNothing: chunks that are on the way when an upload breaks off do not arrive after
+// its removal.
+func TestBrokenUploadLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	arrive := s.DelayChunks(t)
+	body := io.MultiReader(bytes.NewReader(noise(700<<10)), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if f, err := s.Put(t.Context(), files.Upload{Tenant: "acme", Body: body}); !errors.Is(err, files.ErrIncomplete) {
+		t.Fatalf("put = %+v, %v, want %v", f, err, files.ErrIncomplete)
+	}
+	arrive()
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the upload = %d, want none", n)
+	}
+}
+
 func TestEqualFilesShareBlob(t *testing.T) {
 	t.Parallel()
 	s := open(t, streamtest.Server(t), files.Options{}, false)
