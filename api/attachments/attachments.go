@@ -256,15 +256,9 @@ func Problem(id string, err error) error {
 // maxNameBytes bounds the name of a file.
 const maxNameBytes = 255
 
-// CleanName returns the name of a file without folders and control characters, and cut to the largest
-// length.
+// CleanName returns the name of a file without folders, without characters that would show it as
+// another one (see [stream.PlainText]), and cut to the largest length.
 func CleanName(name string) string {
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(name, ""))
+	name = stream.PlainText(name[strings.LastIndexAny(name, `/\`)+1:])
 	return strings.ToValidUTF8(name[:min(len(name), maxNameBytes)], "")
 }
