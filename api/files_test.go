@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -143,6 +144,50 @@ func TestUploadBounds(t *testing.T) {
 	n.do(http.MethodDelete, f.URL, "", ann...).wantStatus(t, "deletion", http.StatusNoContent)
 	n.awaitBytes(0)
 	n.upload("b", "", strings.Repeat("y", 100<<10), ann...)
+}
+
+// TestConcurrentUploadsShareQuota: an upload that is under way counts, so concurrent ones cannot exceed the
+// quota together.
+func TestConcurrentUploadsShareQuota(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 100<<10, quotasOf(t, "default: {fileBytes: 150000}"))
+	ann, first := headersOf("ann"), make(chan answer, 1)
+	body, rest := io.Pipe()
+	go func() { first <- n.doWith(http.MethodPost, "/v1/files", body, 100<<10, ann...) }()
+	if _, err := io.WriteString(rest, strings.Repeat("x", 50<<10)); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitBytes(100 << 10)
+	a := n.do(http.MethodPost, "/v1/files", strings.Repeat("y", 100<<10), ann...)
+	a.wantStatus(t, "during the first upload", http.StatusTooManyRequests)
+	wantEqual(t, "quota", a.problem.Quota, string(quota.FileBytes))
+	n.upload("small", "", "text", ann...)
+	if _, err := io.WriteString(rest, strings.Repeat("x", 50<<10)); err != nil {
+		t.Fatal(err)
+	}
+	_ = rest.Close()
+	(<-first).wantStatus(t, "first upload", http.StatusCreated)
+	n.awaitBytes(100<<10 + 4)
+}
+
+// doWith sends a request whose body has a size.
+func (n *fileNode) doWith(method, path string, body io.Reader, size int64, header ...string) (a answer) {
+	req, err := http.NewRequestWithContext(n.ctx(), method, n.http.URL+path, body)
+	if err != nil {
+		n.t.Error(err)
+		return a
+	}
+	req.ContentLength = size
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		n.t.Error(err)
+		return a
+	}
+	_ = resp.Body.Close()
+	return answer{status: resp.StatusCode, header: resp.Header}
 }
 
 // awaitBytes waits until the index has a number of bytes of the tenant.

@@ -180,12 +180,25 @@ func (a *Attachments) store(ctx context.Context, thread stream.Thread, u files.U
 	if !errors.Is(err, files.ErrUnknown) {
 		return Problem(u.ID, err)
 	}
-	size := u.Body.(*bytes.Reader).Size() //nolint:forcetypeassert // move makes it
-	if err := a.Meter.CheckMore(ctx, thread.Tenant, quota.FileBytes, size); err != nil {
-		return err
-	}
-	_, err = a.Store.Put(ctx, u)
+	_, err = a.Put(ctx, u, u.Body.(*bytes.Reader).Size()) //nolint:forcetypeassert // move makes it
 	return Problem(u.ID, err)
+}
+
+// Put stores a file of at most size bytes, if the quota of its tenant has room for it and for all
+// uploads that are under way. Errors: *quota.ExceededError, and those of [files.Store.Put].
+func (a *Attachments) Put(ctx context.Context, u files.Upload, size int64) (*files.File, error) {
+	if err := a.Meter.CheckMore(ctx, u.Tenant, quota.FileBytes, size); err != nil {
+		return nil, err
+	}
+	release, err := a.Index.Reserve(ctx, u.Tenant, size)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := a.Meter.CheckMore(ctx, u.Tenant, quota.FileBytes, 0); err != nil { // counts the upload itself
+		return nil, err
+	}
+	return a.Store.Put(ctx, u)
 }
 
 // Readable returns a file of a tenant that the caller may read: its own, or one of a thread that the

@@ -320,6 +320,45 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestReservationsCountInAllProcesses: the indexes of all processes count an upload while it runs, and no
+// file is listed for it.
+func TestReservationsCountInAllProcesses(t *testing.T) {
+	t.Parallel()
+	server := streamtest.Server(t)
+	s := open(t, server, files.Options{}, false)
+	put(t, s, files.Upload{Tenant: "acme"}, "text")
+	here, there := index(t, s), index(t, open(t, server, files.Options{}, false))
+	first, err := here.Reserve(t.Context(), "acme", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := there.Reserve(t.Context(), "acme", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := there.Bytes("acme"); n != 1104 {
+		t.Errorf("bytes = %d, want those of the file and of both uploads, 1104", n)
+	}
+	if late := index(t, s); late.Bytes("acme") != 1104 || late.Bytes("globex") != 0 || len(late.List("acme", "", "")) != 1 {
+		t.Errorf("a new index has %d bytes and %d files, want 1104 and 1", late.Bytes("acme"), len(late.List("acme", "", "")))
+	}
+	first()
+	second()
+	for x := range map[*files.Index]bool{here: true, there: true} {
+		for {
+			changed := x.Changed()
+			if x.Bytes("acme") == 4 {
+				break
+			}
+			select {
+			case <-changed:
+			case <-t.Context().Done():
+				t.Fatal(t.Context().Err())
+			}
+		}
+	}
+}
+
 // TestSweepKeepsNewReference: a sweep does not take a file from a thread whose first input is on the way,
 // however old the file is, and however old the sweep's index is.
 func TestSweepKeepsNewReference(t *testing.T) {
