@@ -29,6 +29,9 @@ func (a *Activities) StartTriggeredRun(ctx context.Context, in runs.TriggerInput
 	defer recoverPanic(ctx, &err)
 	entry := audit.Entry{Action: audit.FireTrigger, Target: audit.Target{Agent: in.Agent}}
 	out, err = a.trigger(ctx, in, &entry)
+	if template, ok := errors.AsType[*templateError](err); ok {
+		entry.Details = map[string]string{"reason": template.Error()}
+	}
 	err = triggerError(ctx, err)
 	if recording := a.recordFiring(ctx, in.Tenant, entry, out, err); recording != nil {
 		return out, activityError(ctx, recording)
@@ -44,7 +47,7 @@ const (
 	errorInvalidTrigger = "invalid_trigger"
 )
 
-// templateError is the error of a template of a trigger.
+// templateError is the error of a template of a trigger. It has no content of the event.
 type templateError struct{ err error }
 
 // Error implements error.

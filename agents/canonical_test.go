@@ -31,6 +31,36 @@ func TestRevisionsAreStable(t *testing.T) {
 	}
 }
 
+// TestRevisionIgnoresSpellingOfWaits: equal durations of waits are one definition, in a file and in Go.
+func TestRevisionIgnoresSpellingOfWaits(t *testing.T) {
+	t.Parallel()
+	inFile := func(wait, timeout string) *agents.Definition {
+		return parse(t, "name: a\nmodel: p/m\nsteps:\n  - {name: w, wait: {for: "+wait+"}}\n  - {name: e, event: {name: paid, timeout: "+timeout+"}}\n")
+	}
+	frame := *inFile("1h", "1h")
+	frame.Steps = nil
+	inGo, err := agents.New(frame, agents.WaitFor("w", 14*24*time.Hour), agents.AwaitEvent[any]("e", "paid", nil, 36*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := inGo.Revision()
+	for _, same := range [][2]string{{"14d", "36h"}, {"336h", "1d12h"}, {"13d24h", "2160m"}} {
+		if got := inFile(same[0], same[1]).Revision(); got != want {
+			t.Errorf("revision of %s = %s, want %s", same, got, want)
+		}
+	}
+	other := inFile("14d", "37h")
+	if other.Revision() == want {
+		t.Error("another timeout has the same revision")
+	}
+	if spelled := other.Steps[1].Args["timeout"]; spelled != "37h" {
+		t.Errorf("the definition has changed: timeout = %v", spelled)
+	}
+	if templates := inFile("\"${input.text}\"", "37h"); templates.Steps[0].Args["for"] != "${input.text}" {
+		t.Errorf("template = %v", templates.Steps[0].Args["for"])
+	}
+}
+
 func TestRevisionIgnoresSpelling(t *testing.T) {
 	t.Parallel()
 	base := "name: a\nmodel: p/m\ninstructions: Be brief.\ntools: [b, c]\n"

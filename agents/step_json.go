@@ -55,7 +55,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 		Steps:      s.Steps,
 		Input:      s.Input,
 		Output:     s.Output,
-		Args:       s.Args,
+		Args:       s.canonicalArgs(),
 		Visible:    visible,
 		Retry:      s.Retry,
 		Timeout:    textOf(s.Timeout),

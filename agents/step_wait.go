@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -105,7 +106,7 @@ func (t *treeCheck) checkWait(at string, s *Step) {
 	if s.Args["for"] != nil && s.Args["timezone"] != nil {
 		t.addMistake(at+".timezone", "is only for until")
 	}
-	for _, name := range []string{"for", "timeout"} {
+	for _, name := range waitDurations {
 		text, ok := s.Args[name].(string)
 		if !ok || strings.Contains(text, "${") {
 			continue
@@ -118,6 +119,24 @@ func (t *treeCheck) checkWait(at string, s *Step) {
 		}
 	}
 }
+
+// canonicalArgs returns the arguments with one text for equal durations of a wait: 14d in a file is
+// the same wait as 336h in Go.
+func (s *Step) canonicalArgs() map[string]any {
+	if !IsWaitTool(s.Tool) {
+		return s.Args
+	}
+	args := maps.Clone(s.Args)
+	for _, name := range waitDurations {
+		if text, ok := args[name].(string); ok {
+			args[name] = durations.Canonical(text)
+		}
+	}
+	return args
+}
+
+// waitDurations are the arguments of steps that wait which are durations.
+var waitDurations = []string{"for", "timeout"}
 
 // WaitFor returns a step that waits for a duration.
 func WaitFor(name string, d time.Duration, options ...Option) Step {

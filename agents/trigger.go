@@ -118,16 +118,20 @@ var triggerScope = expression.ScopeOf(triggerVariable)
 // numbers. thread is "" if each event has a thread of its own. The errors have no content of the event.
 func (t *Trigger) Evaluate(event any) (thread, message string, err error) {
 	variables := map[string]any{triggerVariable: event}
-	if thread, err = evaluateTrigger("thread", t.Thread, maxTriggerThread, variables); err != nil {
-		return "", "", err
+	if t.Thread != "" {
+		if thread, err = evaluateTrigger("thread", t.Thread, maxTriggerThread, (*expression.Template).ID, variables); err != nil {
+			return "", "", err
+		}
+		switch {
+		case strings.TrimSpace(thread) == "":
+			return "", "", fmt.Errorf("thread: the template gives an empty text")
+		case thread == "null": // null as text
+			return "", "", fmt.Errorf("thread: the template gives null")
+		case strings.ContainsFunc(thread, isForbiddenInID):
+			return "", "", fmt.Errorf("thread: the template gives a text with control characters")
+		}
 	}
-	switch {
-	case t.Thread != "" && thread == "":
-		return "", "", fmt.Errorf("thread: the template gives an empty text")
-	case strings.ContainsFunc(thread, isForbiddenInID):
-		return "", "", fmt.Errorf("thread: the template gives a text with control characters")
-	}
-	message, err = evaluateTrigger("input", t.Input, maxTriggerText, variables)
+	message, err = evaluateTrigger("input", t.Input, maxTriggerText, (*expression.Template).Text, variables)
 	return thread, message, err
 }
 
@@ -135,13 +139,15 @@ func (t *Trigger) Evaluate(event any) (thread, message string, err error) {
 // with control characters are reserved. U+FFFD replaces invalid UTF-8.
 func isForbiddenInID(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
 
-// evaluateTrigger returns the text of a template of at most limit bytes.
-func evaluateTrigger(key, source string, limit int, variables map[string]any) (string, error) {
+// evaluateTrigger returns the text of a template, of at most limit bytes.
+func evaluateTrigger(
+	key, source string, limit int, evaluate func(*expression.Template, map[string]any) (string, error), variables map[string]any,
+) (string, error) {
 	template, err := triggerScope.ParseTemplate(source)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", key, err)
 	}
-	value, err := template.Text(variables)
+	value, err := evaluate(template, variables)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", key, err)
 	}

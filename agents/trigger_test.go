@@ -92,11 +92,27 @@ func TestTriggerThread(t *testing.T) {
 	t.Parallel()
 	trigger := agents.Trigger{Event: "e", Thread: "${event.data}", Input: "x"}
 	for data, isID := range map[string]bool{
-		"order-1": true, "ü/日本 1": true, "": false, "\x00events": false, "a\nb": false, "a\u0085": false, "a\ufffd": false,
+		"order-1": true, "ü/日本 1": true, "nullable": true, "": false, " \u2003\u00a0": false, "null": false, "\x00events": false, "a\nb": false, "a\u0085": false, "a\ufffd": false,
 	} {
 		thread, _, err := trigger.Evaluate(map[string]any{"data": data})
 		if (err == nil) != isID || isID && thread != data {
 			t.Errorf("thread of %q = %q, error %v; want an ID: %v", data, thread, err, isID)
 		}
+	}
+}
+
+// TestTriggerThreadIsNotNull: events without a value do not share a thread.
+func TestTriggerThreadIsNotNull(t *testing.T) {
+	t.Parallel()
+	for _, template := range []string{"${event.data.id}", "order-${event.data.id}"} {
+		trigger := agents.Trigger{Event: "e", Thread: template, Input: "order ${event.data.id}"}
+		thread, _, err := trigger.Evaluate(expression.Decode([]byte(`{"data":{"id":null}}`)))
+		if err == nil || !strings.Contains(err.Error(), "thread") || !strings.Contains(err.Error(), "null") {
+			t.Errorf("thread of %s = %q, error %v; want one that names thread and null", template, thread, err)
+		}
+	}
+	trigger := agents.Trigger{Event: "e", Input: "order ${event.data.id}"}
+	if _, message, err := trigger.Evaluate(expression.Decode([]byte(`{"data":{"id":null}}`))); message != "order null" || err != nil {
+		t.Errorf("message = %q, %v", message, err)
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/perdure/perdure/agui"
@@ -108,6 +110,15 @@ func TestUploadAndDownload(t *testing.T) {
 	if !strings.Contains(a.body, html.ID) || strings.Contains(a.body, f.ID) || !strings.Contains(a.body, `"nextCursor"`) {
 		t.Errorf("first page = %s, want the newest file", a.body)
 	}
+	var page struct{ NextCursor string }
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+		t.Fatal(err)
+	}
+	a = n.do(http.MethodGet, "/v1/files?limit=1&cursor="+page.NextCursor, "", ann...)
+	if !strings.Contains(a.body, f.ID) || strings.Contains(a.body, html.ID) || strings.Contains(a.body, `"nextCursor"`) {
+		t.Errorf("second page = %s, want the older file", a.body)
+	}
+	n.do(http.MethodGet, "/v1/files?cursor=123", "", ann...).wantStatus(t, "an invalid cursor", http.StatusBadRequest)
 	wantEqual(t, "list of another caller", n.do(http.MethodGet, "/v1/files", "", bob...).body, `{"items":[]}`)
 	n.do(http.MethodDelete, f.URL, "", ann...).wantStatus(t, "deletion", http.StatusNoContent)
 	a = n.do(http.MethodGet, f.URL, "", ann...)
@@ -133,6 +144,50 @@ func TestUploadBounds(t *testing.T) {
 	n.do(http.MethodDelete, f.URL, "", ann...).wantStatus(t, "deletion", http.StatusNoContent)
 	n.awaitBytes(0)
 	n.upload("b", "", strings.Repeat("y", 100<<10), ann...)
+}
+
+// TestConcurrentUploadsShareQuota: an upload that is under way counts, so concurrent ones cannot exceed the
+// quota together.
+func TestConcurrentUploadsShareQuota(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 100<<10, quotasOf(t, "default: {fileBytes: 150000}"))
+	ann, first := headersOf("ann"), make(chan answer, 1)
+	body, rest := io.Pipe()
+	go func() { first <- n.doWith(http.MethodPost, "/v1/files", body, 100<<10, ann...) }()
+	if _, err := io.WriteString(rest, strings.Repeat("x", 50<<10)); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitBytes(100 << 10)
+	a := n.do(http.MethodPost, "/v1/files", strings.Repeat("y", 100<<10), ann...)
+	a.wantStatus(t, "during the first upload", http.StatusTooManyRequests)
+	wantEqual(t, "quota", a.problem.Quota, string(quota.FileBytes))
+	n.upload("small", "", "text", ann...)
+	if _, err := io.WriteString(rest, strings.Repeat("x", 50<<10)); err != nil {
+		t.Fatal(err)
+	}
+	_ = rest.Close()
+	(<-first).wantStatus(t, "first upload", http.StatusCreated)
+	n.awaitBytes(100<<10 + 4)
+}
+
+// doWith sends a request whose body has a size.
+func (n *fileNode) doWith(method, path string, body io.Reader, size int64, header ...string) (a answer) {
+	req, err := http.NewRequestWithContext(n.ctx(), method, n.http.URL+path, body)
+	if err != nil {
+		n.t.Error(err)
+		return a
+	}
+	req.ContentLength = size
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := n.http.Client().Do(req)
+	if err != nil {
+		n.t.Error(err)
+		return a
+	}
+	_ = resp.Body.Close()
+	return answer{status: resp.StatusCode, header: resp.Header}
 }
 
 // awaitBytes waits until the index has a number of bytes of the tenant.
@@ -235,6 +290,57 @@ func TestFilesOfMessages(t *testing.T) {
 		n.deleteThread(thread, ann)
 	}
 	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after both", http.StatusNotFound)
+}
+
+// TestInputRenewsOldReference: a sweep does not take a file from an input whose thread had an older
+// reference to it, from an input that was refused for instance.
+func TestInputRenewsOldReference(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	n.answerRuns()
+	ann := headersOf("ann")
+	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
+	if err := n.store.Attach(n.ctx(), "alpha", f.ID, "t"); err != nil {
+		t.Fatal(err)
+	}
+	n.ageReferences(f.ID, 3*time.Hour)
+	n.send("r1", ann, imageMessage("u1", agui.PartSource{Type: agui.SourceURL, Value: f.URL})).mustStatus(t, "run", http.StatusOK)
+	found, err := n.store.Find(n.ctx(), "alpha", f.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if age := time.Since(found.Threads["t"]); age > time.Hour {
+		t.Errorf("the reference is %s old, want a new one", age)
+	}
+}
+
+// ageReferences makes the references to a file older.
+func (n *fileNode) ageReferences(id string, by time.Duration) {
+	n.t.Helper()
+	bucket, err := n.log.KeyValue(n.ctx(), jetstream.KeyValueConfig{Bucket: "files", Storage: jetstream.FileStorage, LimitMarkerTTL: time.Minute})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	key := "file." + stream.KeyToken("alpha") + "." + id
+	entry, err := bucket.Get(n.ctx(), key)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var stored map[string]any
+	if err := json.Unmarshal(entry.Value(), &stored); err != nil {
+		n.t.Fatal(err)
+	}
+	threads := stored["threads"].(map[string]any)
+	for thread := range threads {
+		threads[thread] = time.Now().UTC().Add(-by)
+	}
+	value, err := json.Marshal(stored)
+	if err == nil {
+		_, err = bucket.Put(n.ctx(), key, value)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // deleteThread deletes a thread without a workflow.

@@ -80,6 +80,12 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		{"long type", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"` + long + `"}`, "/type"},
 		{"second of a batch", batch, `[{"specversion":"1.0","id":"1","source":"/s","type":"t"},{"specversion":"1.0","source":"/s","type":"t"}]`, "/1/id"},
 		{"nested data", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`, "/data"},
+		{"version 0.3", structured, `{"specversion":"0.3","id":"1","source":"/s","type":"t"}`, "/specversion"},
+		{"version 2.0", structured, `{"specversion":"2.0","id":"1","source":"/s","type":"t"}`, "/specversion"},
+		{"no version", structured + "; charset=utf-8", `{"id":"1","source":"/s","type":"t"}`, "/specversion"},
+		{"version of a batch", batch, `[{"specversion":"1.0","id":"1","source":"/s","type":"t"},{"specversion":"0.3","id":"1","source":"/s","type":"t"}]`, "/1/specversion"},
+		{"two data", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1,"data_base64":"MQ=="}`, "/data_base64"},
+		{"two data in another order", structured, `{"data_base64":"MQ==","data":1,"specversion":"1.0","id":"1","source":"/s","type":"t"}`, "/data_base64"},
 		{"empty batch", batch, `[]`, ""},
 	}
 	for _, tt := range tests {
@@ -87,7 +93,14 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		a.wantStatus(t, tt.name, http.StatusBadRequest)
 		wantEqual(t, tt.name+": code", a.problem.Code, "invalid_event")
 		wantEqual(t, tt.name+": pointer", a.problem.Pointer, tt.pointer)
+		if tt.pointer == "/data_base64" && !strings.Contains(a.problem.Detail, "data or data_base64") {
+			t.Errorf("%s: detail = %q, want both members", tt.name, a.problem.Detail)
+		}
 	}
+	a := node.do(http.MethodPost, "/v1/events", `1`, "Content-Type", "application/json",
+		"ce-specversion", "0.3", "ce-id", "e1", "ce-source", "/shop", "ce-type", "payment.received")
+	a.wantStatus(t, "version 0.3 in binary mode", http.StatusBadRequest)
+	wantEqual(t, "pointer in binary mode", a.problem.Pointer, "/specversion")
 }
 
 // TestEventsNeedARole: callers without the role cannot continue the runs of others by an event.

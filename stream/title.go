@@ -67,9 +67,10 @@ func IsTitle(text string) bool { return IsPlainText(text) && text == shortened(t
 
 // IsPlainText reports whether a text is valid UTF-8 on one line that shows as what it is: without
 // control characters, line separators, and characters that change the direction of text.
-func IsPlainText(text string) bool {
-	return text == strings.ToValidUTF8(strings.Map(visible, text), "")
-}
+func IsPlainText(text string) bool { return text == PlainText(text) }
+
+// PlainText returns a text without what IsPlainText refuses.
+func PlainText(text string) string { return strings.ToValidUTF8(strings.Map(visible, text), "") }
 
 // visible returns a character that may be in a title; -1 = it may not. Format characters may not,
 // because some of them change the direction of text, except those that join the parts of an emoji.

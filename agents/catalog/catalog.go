@@ -52,11 +52,15 @@ type Catalog struct {
 
 	mu           sync.RWMutex
 	current      map[address]Published
-	publications map[address][]Publication // in the order of their numbers
-	bytes        map[string]int64          // of all publications, by the token of the tenant
+	triggered    map[tenantEvent]map[string]bool // names of the current agents with a trigger for an event
+	publications map[address][]Publication       // in the order of their numbers
+	bytes        map[string]int64                // of all publications, by the token of the tenant
 	drafts       map[address]map[string]draft
 	changed      chan struct{} // closed and replaced after a publication; nil = Watch was not called
 }
+
+// tenantEvent is a type of events, for the agents with a token of a tenant; "" = those of the platform.
+type tenantEvent struct{ tenant, event string }
 
 // Published is an agent's current definition.
 type Published struct {
@@ -73,7 +77,14 @@ func Open(ctx context.Context, l *stream.Log) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{log: l, kv: kv, current: map[address]Published{}, publications: map[address][]Publication{}, bytes: map[string]int64{}, drafts: map[address]map[string]draft{}}, nil
+	c := newCatalog()
+	c.log, c.kv = l, kv
+	return c, nil
+}
+
+// newCatalog returns a catalog without a bucket.
+func newCatalog() *Catalog {
+	return &Catalog{current: map[address]Published{}, triggered: map[tenantEvent]map[string]bool{}, publications: map[address][]Publication{}, bytes: map[string]int64{}, drafts: map[address]map[string]draft{}}
 }
 
 // A definition is written before its publication, but the replica that answers may lag. So Revision
@@ -233,14 +244,39 @@ func (c *Catalog) Triggered(tenant, event string) []Published {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var found []Published
-	for a, p := range c.current {
-		_, isReplaced := c.current[addressOf(tenant, a.name)]
-		isOf := a.isOf(tenant) || a.isOf("") && !isReplaced
-		if isOf && slices.ContainsFunc(p.Triggers, func(t agents.Trigger) bool { return t.Event == event }) {
-			found = append(found, p)
+	owner := addressOf(tenant, "").tenant
+	for name := range c.triggered[tenantEvent{owner, event}] {
+		found = append(found, c.current[address{owner, name}])
+	}
+	if owner == "" {
+		return found
+	}
+	for name := range c.triggered[tenantEvent{"", event}] {
+		if _, isReplaced := c.current[address{owner, name}]; !isReplaced {
+			found = append(found, c.current[address{"", name}])
 		}
 	}
 	return found
+}
+
+// setCurrent replaces the current definition of an agent. The caller holds mu.
+func (c *Catalog) setCurrent(agent address, p Published) {
+	if old := c.current[agent].Definition; old != nil {
+		for _, t := range old.Triggers {
+			key := tenantEvent{agent.tenant, t.Event}
+			if delete(c.triggered[key], agent.name); len(c.triggered[key]) == 0 {
+				delete(c.triggered, key)
+			}
+		}
+	}
+	c.current[agent] = p
+	for _, t := range p.Triggers {
+		key := tenantEvent{agent.tenant, t.Event}
+		if c.triggered[key] == nil {
+			c.triggered[key] = map[string]bool{}
+		}
+		c.triggered[key][agent.name] = true
+	}
 }
 
 // Count returns the number of agents that belong to a tenant; "" = to the platform. It requires

@@ -114,7 +114,7 @@ func (c *Catalog) addPublication(agent address, p Publication, d *agents.Definit
 		c.bytes[agent.tenant] += p.Bytes
 	}
 	if d != nil && index == len(list)-1 {
-		c.current[agent] = Published{Definition: d, Revision: p.Revision, Tenant: p.Tenant}
+		c.setCurrent(agent, Published{Definition: d, Revision: p.Revision, Tenant: p.Tenant})
 	}
 }
 

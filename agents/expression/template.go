@@ -125,6 +125,22 @@ func (t *Template) Value(variables map[string]any) (any, error) {
 
 // Text evaluates the template to a text. Values that are not strings become JSON.
 func (t *Template) Text(variables map[string]any) (string, error) {
+	return t.join(variables, textOf)
+}
+
+// ID evaluates the template to the text of an ID. No value may be null, because all things without a
+// value would have the same ID.
+func (t *Template) ID(variables map[string]any) (string, error) {
+	return t.join(variables, func(value any) (string, error) {
+		if value == nil {
+			return "", errors.New("a part of the ID is null")
+		}
+		return textOf(value)
+	})
+}
+
+// join evaluates the template to its texts and those of its values.
+func (t *Template) join(variables map[string]any, textOf func(value any) (string, error)) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
 		if p.expression == nil {
@@ -163,28 +179,15 @@ var escapePointer = strings.NewReplacer("~", "~0", "/", "~1").Replace
 // Pointer evaluates the template to a JSON pointer. Values must be strings or whole numbers, and
 // are escaped: a value cannot add a segment.
 func (t *Template) Pointer(variables map[string]any) (string, error) {
-	var b strings.Builder
-	for _, p := range t.parts {
-		if p.expression == nil {
-			b.WriteString(p.text)
-			continue
-		}
-		value, err := p.expression.Value(variables)
-		if err != nil {
-			return "", err
-		}
+	return t.join(variables, func(value any) (string, error) {
 		switch value.(type) {
 		case string, int64, uint64:
 		default:
 			return "", fmt.Errorf("a part of the path is %s, not a text or a whole number", describe(value))
 		}
 		text, err := textOf(value)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(escapePointer(text))
-	}
-	return b.String(), nil
+		return escapePointer(text), err
+	})
 }
 
 // textOf returns a value as text.

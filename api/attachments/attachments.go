@@ -167,13 +167,10 @@ func (a *Attachments) attachPart(ctx context.Context, thread stream.Thread, url 
 	if u, ok := moved[id]; ok {
 		return a.store(ctx, thread, u)
 	}
-	f, err := a.Readable(ctx, thread.Tenant, id)
-	if err != nil {
+	if _, err := a.Readable(ctx, thread.Tenant, id); err != nil {
 		return err
 	}
-	if f.IsOf(thread.ID) {
-		return nil
-	}
+	// Also if the thread refers to it: the reference may be old, and a sweep end it before the thread begins.
 	return Problem(id, a.Store.Attach(ctx, thread.Tenant, id, thread.ID))
 }
 
@@ -183,12 +180,25 @@ func (a *Attachments) store(ctx context.Context, thread stream.Thread, u files.U
 	if !errors.Is(err, files.ErrUnknown) {
 		return Problem(u.ID, err)
 	}
-	size := u.Body.(*bytes.Reader).Size() //nolint:forcetypeassert // move makes it
-	if err := a.Meter.CheckMore(ctx, thread.Tenant, quota.FileBytes, size); err != nil {
-		return err
-	}
-	_, err = a.Store.Put(ctx, u)
+	_, err = a.Put(ctx, u, u.Body.(*bytes.Reader).Size()) //nolint:forcetypeassert // move makes it
 	return Problem(u.ID, err)
+}
+
+// Put stores a file of at most size bytes, if the quota of its tenant has room for it and for all
+// uploads that are under way. Errors: *quota.ExceededError, and those of [files.Store.Put].
+func (a *Attachments) Put(ctx context.Context, u files.Upload, size int64) (*files.File, error) {
+	if err := a.Meter.CheckMore(ctx, u.Tenant, quota.FileBytes, size); err != nil {
+		return nil, err
+	}
+	release, err := a.Index.Reserve(ctx, u.Tenant, size)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := a.Meter.CheckMore(ctx, u.Tenant, quota.FileBytes, 0); err != nil { // counts the upload itself
+		return nil, err
+	}
+	return a.Store.Put(ctx, u)
 }
 
 // Readable returns a file of a tenant that the caller may read: its own, or one of a thread that the
@@ -259,15 +269,9 @@ func Problem(id string, err error) error {
 // maxNameBytes bounds the name of a file.
 const maxNameBytes = 255
 
-// CleanName returns the name of a file without folders and control characters, and cut to the largest
-// length.
+// CleanName returns the name of a file without folders, without characters that would show it as
+// another one (see [stream.PlainText]), and cut to the largest length.
 func CleanName(name string) string {
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(name, ""))
+	name = stream.PlainText(name[strings.LastIndexAny(name, `/\`)+1:])
 	return strings.ToValidUTF8(name[:min(len(name), maxNameBytes)], "")
 }

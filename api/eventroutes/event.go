@@ -3,6 +3,7 @@ package eventroutes
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -76,6 +77,9 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 	if err != nil {
 		return nil, false, err
 	}
+	if err := checkJSON(media, body); err != nil {
+		return nil, isBatch, err
+	}
 	req := &http.Request{Header: c.Request.Header, Body: readCloser{bytes.NewReader(body)}}
 	var list []cloudevents.Event
 	if isBatch {
@@ -99,16 +103,39 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 			pointer = fmt.Sprintf("/%d", i)
 		}
 		e, err := cloudevent.Content(&list[i])
-		var mistake *cloudevent.InvalidError
-		if errors.As(err, &mistake) {
-			return nil, isBatch, invalid(pointer+mistake.Pointer, mistake.Reason)
-		}
 		if err != nil {
-			return nil, isBatch, err
+			return nil, isBatch, eventProblem(pointer, err)
 		}
 		received = append(received, &events.Event{Content: *e, Tenant: tenant})
 	}
 	return received, isBatch, nil
+}
+
+// checkJSON checks the JSON of a structured event or of a batch with a media type. Errors: 400
+// invalid_event.
+func checkJSON(media string, body []byte) error {
+	switch media {
+	case cloudevents.ApplicationCloudEventsJSON:
+		return eventProblem("", cloudevent.CheckJSON(body))
+	case cloudevents.ApplicationCloudEventsBatchJSON:
+		var batch []json.RawMessage
+		_ = json.Unmarshal(body, &batch) // the decoder of CloudEvents refuses it
+		for i, event := range batch {
+			if err := cloudevent.CheckJSON(event); err != nil {
+				return eventProblem(fmt.Sprintf("/%d", i), err)
+			}
+		}
+	}
+	return nil
+}
+
+// eventProblem returns the problem of an invalid event with a pointer. Other errors, and nil, are
+// returned unchanged.
+func eventProblem(pointer string, err error) error {
+	if mistake, ok := errors.AsType[*cloudevent.InvalidError](err); ok {
+		return invalid(pointer+mistake.Pointer, mistake.Reason)
+	}
+	return err
 }
 
 // readCloser makes a request's body of a reader.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -72,19 +71,13 @@ func (r *Routes) list(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	all := r.Index.List(caller.Tenant, caller.Subject)
-	if after := c.Query("cursor"); after != "" {
-		at, err := strconv.ParseInt(after, 10, 64)
-		if err != nil {
-			return problem.InvalidParameter("cursor", "cursor must be nextCursor of a page")
-		}
-		for len(all) > 0 && all[0].CreatedAt.UnixNano() >= at {
-			all = all[1:]
-		}
+	after := c.Query("cursor")
+	if after != "" && !files.IsPosition(after) {
+		return problem.InvalidParameter("cursor", "cursor must be nextCursor of a page")
 	}
-	next := ""
+	all, next := r.Index.List(caller.Tenant, caller.Subject, after), ""
 	if len(all) > limit {
-		all, next = all[:limit], strconv.FormatInt(all[limit-1].CreatedAt.UnixNano(), 10)
+		all, next = all[:limit], all[limit-1].Position()
 	}
 	page := struct {
 		Items      []file `json:"items"`

@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/auth/policy"
-	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/files"
 )
 
@@ -50,19 +49,15 @@ func (r *Routes) upload(c *gin.Context) error {
 	if size < 0 { // unknown
 		size = r.Store.MaxSize()
 	}
-	if err := r.Meter.CheckMore(ctx, caller.Tenant, quota.FileBytes, size); err != nil {
-		c.Header("Connection", "close")
-		return err
-	}
 	ctx, leave, err := r.Enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	f, err := r.Store.Put(ctx, files.Upload{
+	f, err := r.Put(ctx, files.Upload{
 		Tenant: caller.Tenant, Owner: caller.Subject, Name: attachments.CleanName(c.Query("name")), Type: c.GetHeader("Content-Type"),
 		Body: &body{c.Request.Body, http.NewResponseController(c.Writer)},
-	})
+	}, size)
 	if err != nil {
 		c.Header("Connection", "close")
 	}

@@ -12,7 +12,7 @@ func (e *export) addFiles(ctx context.Context) error {
 	if e.Files == nil {
 		return nil
 	}
-	for _, indexed := range e.Files.Index.List(e.tenant, e.subject) {
+	for _, indexed := range e.Files.Index.List(e.tenant, e.subject, "") {
 		f, err := e.Files.Store.Find(ctx, e.tenant, indexed.ID) // the index has no names
 		if errors.Is(err, files.ErrUnknown) {
 			continue
@@ -33,7 +33,7 @@ func (w *work) deleteFiles(ctx context.Context) error {
 	if w.Files == nil {
 		return nil
 	}
-	for _, f := range w.Files.Index.List(w.tenant, w.subject) {
+	for _, f := range w.Files.Index.List(w.tenant, w.subject, "") {
 		if len(f.Threads) > 0 {
 			continue
 		}

@@ -37,3 +37,13 @@ func parseRest(rest, text string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+// Canonical returns the same text for equal durations, such as 336h0m0s for 14d. A text that is not a
+// duration is returned unchanged.
+func Canonical(text string) string {
+	d, err := Parse(text)
+	if err != nil {
+		return text
+	}
+	return d.String()
+}

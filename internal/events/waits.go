@@ -23,9 +23,11 @@ type Waits struct {
 	store *Store
 
 	mu sync.RWMutex
-	// byKey has the waits by their keys, byEvent those for events by tenant and name.
-	byKey   map[string]*openWait
-	byEvent map[eventName]map[string]*openWait
+	// byKey has the waits by their keys, byTenant those of each tenant, and byEvent those for events by
+	// tenant and name.
+	byKey    map[string]*openWait
+	byTenant map[string]map[string]*openWait
+	byEvent  map[eventName]map[string]*openWait
 	// revision is the revision of the bucket that the waits have reached.
 	revision uint64
 }
@@ -39,9 +41,21 @@ type openWait struct {
 	match map[string]json.RawMessage
 }
 
+// newWaits returns waits without entries.
+func newWaits(s *Store) *Waits {
+	w := &Waits{store: s}
+	w.clear()
+	return w
+}
+
+// clear removes all waits.
+func (w *Waits) clear() {
+	w.byKey, w.byTenant, w.byEvent = map[string]*openWait{}, map[string]map[string]*openWait{}, map[eventName]map[string]*openWait{}
+}
+
 // Watch loads the waits. It blocks until they are loaded, and fails if ctx ends before that.
 func (s *Store) Watch(ctx context.Context) (w *Waits, err error) {
-	w = &Waits{store: s}
+	w = newWaits(s)
 	source := watch.Source{Log: s.log, Bucket: s.waits, Keys: waitPrefix + ">"}
 	w.Watch, err = watch.Begin(ctx, source, watch.Receiver{Load: w.load, Take: w.take})
 	if err != nil {
@@ -71,7 +85,7 @@ func (l *loadingWaits) Done(ctx context.Context, revision uint64) {
 	}
 	l.waits.mu.Lock()
 	defer l.waits.mu.Unlock()
-	l.waits.byKey, l.waits.byEvent = map[string]*openWait{}, map[eventName]map[string]*openWait{}
+	l.waits.clear()
 	for key, open := range decoded {
 		l.waits.set(key, open)
 	}
@@ -91,23 +105,32 @@ func (w *Waits) take(ctx context.Context, change jetstream.KeyValueEntry) {
 func (w *Waits) set(key string, open *openWait) {
 	if old := w.byKey[key]; old != nil {
 		delete(w.byKey, key)
-		name := eventName{old.Tenant, old.Event}
-		if delete(w.byEvent[name], key); len(w.byEvent[name]) == 0 {
-			delete(w.byEvent, name)
-		}
+		remove(w.byTenant, old.Tenant, key)
+		remove(w.byEvent, eventName{old.Tenant, old.Event}, key)
 	}
 	if open == nil {
 		return
 	}
 	w.byKey[key] = open
-	if open.Kind != stream.WaitEvent {
-		return
+	add(w.byTenant, open.Tenant, key, open)
+	if open.Kind == stream.WaitEvent {
+		add(w.byEvent, eventName{open.Tenant, open.Event}, key, open)
 	}
-	name := eventName{open.Tenant, open.Event}
-	if w.byEvent[name] == nil {
-		w.byEvent[name] = map[string]*openWait{}
+}
+
+// add adds a wait to those of a group.
+func add[G comparable](groups map[G]map[string]*openWait, group G, key string, open *openWait) {
+	if groups[group] == nil {
+		groups[group] = map[string]*openWait{}
 	}
-	w.byEvent[name][key] = open
+	groups[group][key] = open
+}
+
+// remove removes a wait from those of a group. It does nothing if the group has no such wait.
+func remove[G comparable](groups map[G]map[string]*openWait, group G, key string) {
+	if delete(groups[group], key); len(groups[group]) == 0 {
+		delete(groups, group)
+	}
 }
 
 // decode returns the wait of an entry; nil = it was removed, or its thread was deleted.
@@ -179,20 +202,20 @@ func (w *Waits) matching(e *Event) []*Wait {
 	return found
 }
 
-// List returns the waits of a tenant that a filter accepts, by the time at which they end. filter may
-// be called with the lock held, so it must not use w.
+// List returns the waits of a tenant that a filter accepts, in the order of their positions: by the time
+// at which they end.
 func (w *Waits) List(tenant string, filter func(*Wait) bool) []*Wait {
 	w.mu.RLock()
-	all := slices.Collect(maps.Values(w.byKey))
+	all := slices.Collect(maps.Values(w.byTenant[tenant]))
 	w.mu.RUnlock()
 	var found []*Wait
 	for _, open := range all {
-		if open.Tenant == tenant && filter(open.Wait) {
+		if filter(open.Wait) {
 			found = append(found, open.Wait)
 		}
 	}
 	slices.SortFunc(found, func(a, b *Wait) int {
-		return strings.Compare(a.Position(), b.Position())
+		return cmp.Or(cmp.Compare(a.Until.UnixMilli(), b.Until.UnixMilli()), cmp.Compare(a.ID, b.ID))
 	})
 	return found
 }

@@ -46,14 +46,20 @@ func (c *chunks) subject(name string, chunk int64) string {
 	return c.prefix + "." + name + "." + strconv.FormatInt(chunk, 10)
 }
 
-// Write implements Storage.
-func (c *chunks) Write(ctx context.Context, name string, r io.Reader) error {
+// Write implements Storage. After an error no chunk is on the way, so none arrives after Remove.
+func (c *chunks) Write(ctx context.Context, name string, r io.Reader) (err error) {
 	var sent []jetstream.PubAckFuture
+	defer func() {
+		if err != nil {
+			settle(sent)
+		}
+	}()
 	await := func(most int) error {
 		for len(sent) > most {
 			select {
 			case <-sent[0].Ok():
 			case err := <-sent[0].Err():
+				sent = sent[1:] // settle would wait for it again
 				return unavailable(err)
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -78,6 +84,20 @@ func (c *chunks) Write(ctx context.Context, name string, r io.Reader) error {
 		}
 		if err := await(writeWindow - 1); err != nil {
 			return err
+		}
+	}
+}
+
+// settle waits until chunks are stored or have failed, for cleanupTime at most.
+func settle(sent []jetstream.PubAckFuture) {
+	late := time.NewTimer(cleanupTime)
+	defer late.Stop()
+	for _, future := range sent {
+		select {
+		case <-future.Ok():
+		case <-future.Err(): //nolint:errcheck // because the caller has the first error
+		case <-late.C:
+			return
 		}
 	}
 }

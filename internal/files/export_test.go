@@ -3,8 +3,12 @@ package files
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Chunks returns the number of chunks in NATS.
@@ -55,6 +59,18 @@ func (s *Store) Interrupt(t *testing.T, tenant string) {
 	}
 }
 
+// SetCreatedAt sets when a file was uploaded.
+func (s *Store) SetCreatedAt(t *testing.T, f *File, at time.Time) {
+	t.Helper()
+	err := s.changeFile(t.Context(), f.Tenant, f.ID, func(stored *storedFile) (*storedFile, error) {
+		stored.CreatedAt = at
+		return stored, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Age makes the references to a file older.
 func (s *Store) Age(t *testing.T, f *File, by time.Duration) {
 	t.Helper()
@@ -66,5 +82,108 @@ func (s *Store) Age(t *testing.T, f *File, by time.Duration) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Forget removes the entry of a file, as a deletion that is interrupted before it removes the bytes.
+func (s *Store) Forget(t *testing.T, f *File) {
+	t.Helper()
+	if err := s.changeFile(t.Context(), f.Tenant, f.ID, func(*storedFile) (*storedFile, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// DropContent continues the deletion of a file after Forget.
+func (s *Store) DropContent(t *testing.T, f *File) {
+	t.Helper()
+	if err := s.dropContent(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// PutAgain stores the bytes of a plain file again, and calls during before it writes the entry of the file.
+func (s *Store) PutAgain(t *testing.T, f *File, during func()) *File {
+	t.Helper()
+	again := *f
+	again.CreatedAt = time.Now().UTC()
+	err := s.shareAs(t.Context(), &again, storedBlob{Tenant: f.Tenant, CreatedAt: again.CreatedAt})
+	if during(); err == nil {
+		err = s.create(t.Context(), &again)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &again
+}
+
+// ReadContents reads the contents as a sweep does, and returns a function that sweeps them.
+func (s *Store) ReadContents(t *testing.T) (sweep func(now time.Time)) {
+	t.Helper()
+	contents := map[string][]byte{}
+	err := s.each(t.Context(), contentPrefix, func(key string, value []byte) error { contents[key] = value; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(now time.Time) {
+		t.Helper()
+		for key, value := range contents {
+			if err := s.sweepContent(t.Context(), key, value, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// delayedPublisher publishes a chunk when it is awaited.
+type delayedPublisher struct {
+	jetstream.JetStream
+
+	delayed []*delayedChunk
+}
+
+// PublishAsync implements jetstream.Publisher.
+func (p *delayedPublisher) PublishAsync(subject string, data []byte, _ ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
+	c := &delayedChunk{publish: sync.OnceValues(func() (jetstream.PubAckFuture, error) { return p.JetStream.PublishAsync(subject, data) })}
+	p.delayed = append(p.delayed, c)
+	return c, nil
+}
+
+// delayedChunk is a chunk of a delayedPublisher, of a server that takes every chunk.
+type delayedChunk struct {
+	publish func() (jetstream.PubAckFuture, error)
+}
+
+// Ok implements jetstream.PubAckFuture.
+func (c *delayedChunk) Ok() <-chan *jetstream.PubAck {
+	future, err := c.publish()
+	if err != nil {
+		return nil
+	}
+	return future.Ok()
+}
+
+// Err implements jetstream.PubAckFuture.
+func (c *delayedChunk) Err() <-chan error { return nil }
+
+// Msg implements jetstream.PubAckFuture.
+func (c *delayedChunk) Msg() *nats.Msg { return nil }
+
+// DelayChunks makes chunks arrive when the store awaits them, and those that it never awaits when the
+// test calls arrive.
+func (s *Store) DelayChunks(t *testing.T) (arrive func()) {
+	t.Helper()
+	c, ok := s.storage.(*chunks)
+	if !ok {
+		t.Fatal("the storage is not that of NATS")
+	}
+	p := &delayedPublisher{JetStream: c.js}
+	c.js = p
+	return func() {
+		for _, chunk := range p.delayed {
+			if _, err := chunk.publish(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-p.PublishAsyncComplete()
 	}
 }

@@ -73,6 +73,16 @@ func (f *File) IsOf(thread string) bool {
 	return ok
 }
 
+// Position orders the files of an owner by the time of their upload, and files of the same time by
+// their IDs: it is a cursor of their list.
+func (f *File) Position() string { return fmt.Sprintf("%016x.%s", f.CreatedAt.UnixNano(), f.ID) }
+
+// IsPosition reports whether a text can be the position of a file.
+func IsPosition(text string) bool {
+	at, id, ok := strings.Cut(text, ".")
+	return ok && len(at) == 16 && strings.Trim(at, "0123456789abcdef") == "" && isID(id)
+}
+
 // ExpiresAt returns when the file is deleted unless a thread refers to it by then; zero = a thread does.
 func (f *File) ExpiresAt() time.Time {
 	if len(f.Threads) > 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -203,6 +204,22 @@ func TestRefusedUploads(t *testing.T) {
 	put(t, s, files.Upload{Tenant: "acme"}, string(noise(300<<10)))
 }
 
+// TestBrokenUploadLeavesNothing: chunks that are on the way when an upload breaks off do not arrive after
+// its removal.
+func TestBrokenUploadLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	arrive := s.DelayChunks(t)
+	body := io.MultiReader(bytes.NewReader(noise(700<<10)), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if f, err := s.Put(t.Context(), files.Upload{Tenant: "acme", Body: body}); !errors.Is(err, files.ErrIncomplete) {
+		t.Fatalf("put = %+v, %v, want %v", f, err, files.ErrIncomplete)
+	}
+	arrive()
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the upload = %d, want none", n)
+	}
+}
+
 func TestEqualFilesShareBlob(t *testing.T) {
 	t.Parallel()
 	s := open(t, streamtest.Server(t), files.Options{}, false)
@@ -303,6 +320,45 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestReservationsCountInAllProcesses: the indexes of all processes count an upload while it runs, and no
+// file is listed for it.
+func TestReservationsCountInAllProcesses(t *testing.T) {
+	t.Parallel()
+	server := streamtest.Server(t)
+	s := open(t, server, files.Options{}, false)
+	put(t, s, files.Upload{Tenant: "acme"}, "text")
+	here, there := index(t, s), index(t, open(t, server, files.Options{}, false))
+	first, err := here.Reserve(t.Context(), "acme", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := there.Reserve(t.Context(), "acme", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := there.Bytes("acme"); n != 1104 {
+		t.Errorf("bytes = %d, want those of the file and of both uploads, 1104", n)
+	}
+	if late := index(t, s); late.Bytes("acme") != 1104 || late.Bytes("globex") != 0 || len(late.List("acme", "", "")) != 1 {
+		t.Errorf("a new index has %d bytes and %d files, want 1104 and 1", late.Bytes("acme"), len(late.List("acme", "", "")))
+	}
+	first()
+	second()
+	for x := range map[*files.Index]bool{here: true, there: true} {
+		for {
+			changed := x.Changed()
+			if x.Bytes("acme") == 4 {
+				break
+			}
+			select {
+			case <-changed:
+			case <-t.Context().Done():
+				t.Fatal(t.Context().Err())
+			}
+		}
+	}
+}
+
 // TestSweepKeepsNewReference: a sweep does not take a file from a thread whose first input is on the way,
 // however old the file is, and however old the sweep's index is.
 func TestSweepKeepsNewReference(t *testing.T) {
@@ -348,6 +404,52 @@ func TestMovedFileIsOne(t *testing.T) {
 	}
 }
 
+// TestFileStoredAgainKeepsItsBytes: the deletion of a moved file, or a sweep after it, does not remove the
+// bytes of an upload that stores the same file again meanwhile.
+func TestFileStoredAgainKeepsItsBytes(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*files.Store, *files.File) *files.File{
+		"deletion": func(s *files.Store, f *files.File) *files.File {
+			return s.PutAgain(t, f, func() { s.DropContent(t, f) })
+		},
+		"sweep": func(s *files.Store, f *files.File) *files.File {
+			sweep := s.ReadContents(t)
+			return s.PutAgain(t, f, func() { sweep(time.Now().Add(files.Lifetime)) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, streamtest.Server(t), files.Options{}, true)
+			f := put(t, s, files.Upload{Tenant: "acme", Thread: "one"}, "content")
+			s.Forget(t, f)
+			again := store(s, f)
+			if content := read(t, s, again, 0); string(content) != "content" {
+				t.Errorf("content = %q", content)
+			}
+			if err := s.Delete(t.Context(), "acme", f.ID); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stored(t); n != 0 {
+				t.Errorf("entries and chunks after the deletion = %d, want none", n)
+			}
+		})
+	}
+}
+
+// TestFileStoredTwiceIsDeletedAtOnce: the deletion of a file that two inputs have stored removes its bytes.
+func TestFileStoredTwiceIsDeletedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	f := put(t, s, files.Upload{Tenant: "acme", Thread: "one"}, "content")
+	put(t, s, files.Upload{Tenant: "acme", Thread: "one", ID: f.ID}, "content")
+	if err := s.Release(t.Context(), "acme", f.ID, "one"); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the deletion = %d, want none", n)
+	}
+}
+
 // TestStoredFilesAreEncrypted: the files of the server have neither the bytes nor the names of files.
 func TestStoredFilesAreEncrypted(t *testing.T) {
 	t.Parallel()
@@ -381,6 +483,40 @@ func contains(t *testing.T, dir, text string) (has bool) {
 		t.Fatal(err)
 	}
 	return has
+}
+
+// TestPagesOfEqualTimes: pages have each file once, also if several were uploaded at the same time.
+func TestPagesOfEqualTimes(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, true)
+	now := time.Now().UTC()
+	var want []string
+	for i := range 5 {
+		f := put(t, s, files.Upload{Tenant: "acme", Owner: "ann"}, "text")
+		s.SetCreatedAt(t, f, now.Add(time.Duration(i/3))) // 3 files, and 2 a nanosecond later
+		want = append(want, f.ID)
+	}
+	put(t, s, files.Upload{Tenant: "acme", Owner: "bob"}, "text")
+	x := index(t, s)
+	var got []string
+	for after := ""; ; {
+		rest := x.List("acme", "ann", after)
+		if len(rest) == 0 {
+			break
+		}
+		got, after = append(got, rest[0].ID), rest[0].Position()
+		if !files.IsPosition(after) {
+			t.Fatalf("%q is no position", after)
+		}
+	}
+	if len(got) != len(want) || !slices.Contains(want[3:], got[0]) || !slices.Contains(want[3:], got[1]) {
+		t.Fatalf("pages = %v, want all of %v, the last two first", got, want)
+	}
+	for _, id := range want {
+		if !slices.Contains(got, id) {
+			t.Errorf("no page has %s", id)
+		}
+	}
 }
 
 func TestTypes(t *testing.T) {

@@ -3,10 +3,12 @@ package files
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -18,9 +20,18 @@ import (
 // moment after it was written. The caller stops its Watch. It is safe for concurrent use.
 type Index struct {
 	*watch.Watch
+	store *Store
 
-	mu      sync.RWMutex
+	mu sync.RWMutex
+	indexed
+	// revision is the revision of the bucket that the index has reached.
+	revision uint64
+}
+
+// indexed is what the keys of files have.
+type indexed struct {
 	tenants tenantFiles
+	uploads tenantUploads // that are under way
 }
 
 // tenantFiles are files by the token of their tenant and their ID.
@@ -28,8 +39,8 @@ type tenantFiles map[string]map[string]*File
 
 // Watch begins an index, and returns when it has the present files.
 func (s *Store) Watch(ctx context.Context) (*Index, error) {
-	x := &Index{}
-	receiver := watch.Receiver{Load: func() watch.Loading { return &loading{x, tenantFiles{}} }, Take: x.take}
+	x := &Index{store: s}
+	receiver := watch.Receiver{Load: func() watch.Loading { return &loading{x, indexed{tenantFiles{}, tenantUploads{}}} }, Take: x.take}
 	var err error
 	if x.Watch, err = watch.Begin(ctx, watch.Source{Log: s.log, Bucket: s.bucket, Keys: filePrefix + ">"}, receiver); err != nil {
 		return nil, fmt.Errorf("files: index: %w", err)
@@ -37,15 +48,63 @@ func (s *Store) Watch(ctx context.Context) (*Index, error) {
 	return x, nil
 }
 
-// Bytes returns the bytes of all files of a tenant. Those of files with the same bytes count for each
-// of them.
+// Bytes returns the bytes of all files of a tenant, and those of its uploads that are under way (see
+// Reserve). Those of files with the same bytes count for each of them.
 func (x *Index) Bytes(tenant string) (n int64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, f := range x.tenants[stream.KeyToken(tenant)] {
 		n += f.Size
 	}
-	return n
+	return n + x.uploads.bytes(tenant)
+}
+
+// Reserve counts the bytes of an upload among those of its tenant, in all processes, until the caller
+// calls release. It returns when this index has the reservation, and all that were made before: of
+// concurrent uploads that each reserve and then compare Bytes with a quota, the last one sees them all.
+// Errors: stream.ErrUnavailable.
+func (x *Index) Reserve(ctx context.Context, tenant string, size int64) (release func(), err error) {
+	value, err := json.Marshal(reservation{size})
+	if err != nil {
+		return nil, fmt.Errorf("files: %w", err)
+	}
+	key := fileKey(tenant, reservationPrefix+newName())
+	revision, err := x.store.bucket.Create(ctx, key, value, jetstream.KeyTTL(reservationTime))
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	release = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+		defer cancel()
+		_ = x.store.bucket.Purge(ctx, key, jetstream.PurgeTTL(markerTTL)) // else it ends after reservationTime
+	}
+	if err := x.await(ctx, revision); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// await blocks until the index has a revision of the bucket.
+func (x *Index) await(ctx context.Context, revision uint64) error {
+	late := time.NewTimer(indexTime)
+	defer late.Stop()
+	for {
+		changed := x.Changed()
+		x.mu.RLock()
+		isCurrent := x.revision >= revision
+		x.mu.RUnlock()
+		if isCurrent {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return unavailable(errors.New("the index is not current"))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // OfThread returns the IDs of the files to which a thread refers, in order.
@@ -61,21 +120,17 @@ func (x *Index) OfThread(t stream.Thread) (ids []string) {
 	return ids
 }
 
-// List returns the files of a tenant that an owner has uploaded, the newest first.
-func (x *Index) List(tenant, owner string) (all []*File) {
+// List returns the files of a tenant that an owner has uploaded, the newest first, and of these only
+// those after a position; "" = all.
+func (x *Index) List(tenant, owner, after string) (all []*File) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, f := range x.tenants[stream.KeyToken(tenant)] {
-		if f.Owner == owner {
+		if f.Owner == owner && (after == "" || f.Position() < after) {
 			all = append(all, f)
 		}
 	}
-	slices.SortFunc(all, func(a, b *File) int {
-		if order := b.CreatedAt.Compare(a.CreatedAt); order != 0 {
-			return order
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	slices.SortFunc(all, func(a, b *File) int { return strings.Compare(b.Position(), a.Position()) })
 	return all
 }
 
@@ -93,33 +148,42 @@ func (x *Index) all() (all []*File) {
 
 // loading collects the present files.
 type loading struct {
-	index   *Index
-	tenants tenantFiles
+	index *Index
+	indexed
 }
 
 // Take implements [watch.Loading].
-func (l *loading) Take(entry jetstream.KeyValueEntry) { l.tenants.set(entry) }
+func (l *loading) Take(entry jetstream.KeyValueEntry) { l.set(entry) }
 
 // Done implements [watch.Loading].
-func (l *loading) Done(context.Context, uint64) {
+func (l *loading) Done(_ context.Context, revision uint64) {
 	l.index.mu.Lock()
 	defer l.index.mu.Unlock()
-	l.index.tenants = l.tenants
+	l.index.indexed, l.index.revision = l.indexed, revision
 }
 
 // take applies a change of the bucket, see [watch.Receiver].
 func (x *Index) take(_ context.Context, change jetstream.KeyValueEntry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.tenants.set(change)
+	x.set(change)
+	x.revision = max(x.revision, change.Revision())
+}
+
+// set applies an entry.
+func (x *indexed) set(entry jetstream.KeyValueEntry) {
+	tenant, id, ok := strings.Cut(strings.TrimPrefix(entry.Key(), filePrefix), ".")
+	switch {
+	case !ok:
+	case strings.HasPrefix(id, reservationPrefix):
+		x.uploads.set(tenant, id, entry)
+	default:
+		x.tenants.set(tenant, id, entry)
+	}
 }
 
 // set applies an entry of a file.
-func (t tenantFiles) set(entry jetstream.KeyValueEntry) {
-	tenant, id, ok := strings.Cut(strings.TrimPrefix(entry.Key(), filePrefix), ".")
-	if !ok {
-		return
-	}
+func (t tenantFiles) set(tenant, id string, entry jetstream.KeyValueEntry) {
 	f := new(File)
 	if entry.Operation() != jetstream.KeyValuePut || json.Unmarshal(entry.Value(), f) != nil {
 		if delete(t[tenant], id); len(t[tenant]) == 0 {

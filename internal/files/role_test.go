@@ -62,7 +62,13 @@ func TestRolesSuffice(t *testing.T) {
 		t.Error("the worker reads other bytes")
 	}
 	exists := func(context.Context, stream.Thread) (bool, error) { return false, nil }
-	if err := api.Sweep(t.Context(), index(t, api), time.Now().Add(2*files.Lifetime), exists); err != nil {
+	x := index(t, api)
+	release, err := x.Reserve(t.Context(), "acme", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := api.Sweep(t.Context(), x, time.Now().Add(2*files.Lifetime), exists); err != nil {
 		t.Fatal(err)
 	}
 	mustNotExist(t, api, f)

@@ -231,9 +231,9 @@ func (s *Store) deleteIf(ctx context.Context, tenant, id string, has func(*File)
 }
 
 // dropContent removes a file that was deleted from those with its bytes, and the blob with the last
-// one.
+// one. The file stays if an upload is storing it again.
 func (s *Store) dropContent(ctx context.Context, f *File) error {
-	return s.dropFiles(ctx, f.Tenant, f.Content.Digest, func(id string, _ time.Time) bool { return id == f.ID })
+	return s.dropFiles(ctx, f.Tenant, f.Content.Digest, func(id string, since time.Time) bool { return id == f.ID && !since.After(f.CreatedAt) })
 }
 
 // dropFiles removes files from those with some bytes, and the blob with the last one.

@@ -62,7 +62,7 @@ func (s *Store) sweepContent(ctx context.Context, key string, value []byte, now 
 	if err := json.Unmarshal(value, &c); err != nil {
 		return fmt.Errorf("files: %s: %w", key, err)
 	}
-	gone := map[string]bool{}
+	gone := map[string]time.Time{}
 	for id, since := range c.Files {
 		if now.Sub(since) < interrupted {
 			continue
@@ -71,10 +71,15 @@ func (s *Store) sweepContent(ctx context.Context, key string, value []byte, now 
 		if err != nil {
 			return unavailable(err)
 		}
-		gone[id] = entry == nil
+		if entry == nil {
+			gone[id] = since
+		}
 	}
 	digest := key[strings.LastIndexByte(key, '.')+1:]
-	return s.dropFiles(ctx, c.Tenant, digest, func(id string, _ time.Time) bool { return gone[id] })
+	return s.dropFiles(ctx, c.Tenant, digest, func(id string, since time.Time) bool {
+		seen, ok := gone[id]
+		return ok && since.Equal(seen) // else an upload is storing the file again
+	})
 }
 
 // sweepBlob removes the blob of an interrupted upload or deletion: one that is old, and that the value

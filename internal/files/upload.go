@@ -162,13 +162,16 @@ func (s *Store) shareAs(ctx context.Context, f *File, entry storedBlob) error {
 		if len(c.Files) >= maxShares {
 			return nil, errShared
 		}
-		c.Files[f.ID], f.Content.Blob = f.CreatedAt, c.Blob
+		if f.CreatedAt.After(c.Files[f.ID]) {
+			c.Files[f.ID] = f.CreatedAt
+		}
+		f.Content.Blob = c.Blob
 		return json.Marshal(c)
 	})
 }
 
 // create writes the entry of a file. If the file exists, as one that is moved from a message again,
-// it only gets the thread.
+// it only gets the thread, and the time of this upload, which its content has (see dropContent).
 func (s *Store) create(ctx context.Context, f *File) error {
 	key, stored := fileKey(f.Tenant, f.ID), &storedFile{File: *f}
 	if f.Name != "" {
@@ -186,6 +189,9 @@ func (s *Store) create(ctx context.Context, f *File) error {
 		}
 		for thread, since := range f.Threads {
 			existing.refer(thread, since)
+		}
+		if f.CreatedAt.After(existing.CreatedAt) {
+			existing.CreatedAt = f.CreatedAt
 		}
 		return existing, nil
 	})

@@ -25,7 +25,8 @@ const (
 	Firings Name = "firingsPerHour"
 	// LogBytes are the bytes of the records and of their large contents.
 	LogBytes Name = "logBytes"
-	// FileBytes are the bytes of files. Files with the same bytes count each.
+	// FileBytes are the bytes of files, and those announced by uploads that are under way. Files with
+	// the same bytes count each.
 	FileBytes Name = "fileBytes"
 	// Agents are the agents of a tenant; of the tenant "", those of the platform.
 	Agents Name = "agents"

@@ -29,8 +29,34 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("cloudevent: %.100s %s", e.Pointer, e.Reason)
 }
 
+// CheckJSON checks what the decoder of the SDK does not name in the JSON of an event: another version
+// than 1.0, and data in two members, of which it may take either. Errors: *InvalidError.
+func CheckJSON(event []byte) error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(event, &members) != nil {
+		return nil //nolint:nilerr // because the decoder refuses it
+	}
+	var version string
+	_ = json.Unmarshal(members["specversion"], &version)
+	if members["data"] != nil && members["data_base64"] != nil {
+		return &InvalidError{"/data_base64", "must be missing if the event has data: send either data or data_base64"}
+	}
+	return checkVersion(version)
+}
+
+// checkVersion checks the attribute specversion. Errors: *InvalidError.
+func checkVersion(version string) error {
+	if version != cloudevents.CloudEventsVersionV1 {
+		return &InvalidError{"/specversion", fmt.Sprintf("must be %q", cloudevents.CloudEventsVersionV1)}
+	}
+	return nil
+}
+
 // Content checks an event, and returns it as runs receive it. Errors: *InvalidError.
 func Content(in *cloudevents.Event) (*events.Content, error) {
+	if err := checkVersion(in.SpecVersion()); err != nil {
+		return nil, err
+	}
 	if err := in.Validate(); err != nil {
 		var attributes cloudevents.ValidationError
 		if errors.As(err, &attributes) {

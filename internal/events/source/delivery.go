@@ -52,6 +52,12 @@ func (s *Source) event(d delivery) (*events.Event, error) {
 	content := &events.Content{ID: d.id(), Source: subjectSource + d.subject, Type: s.Name, Data: slices.Clone(d.data)}
 	if isStructured || header.Get("ce-specversion") != "" {
 		var err error
+		if isStructured {
+			err = cloudevent.CheckJSON(d.data)
+		}
+		if err != nil {
+			return nil, &ContentError{err.Error()}
+		}
 		if content, err = cloudEvent(header, d.data); err != nil {
 			return nil, err
 		}

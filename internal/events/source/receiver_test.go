@@ -275,6 +275,8 @@ func TestDeliveries(t *testing.T) {
 		"large":       {data: []byte(`"` + strings.Repeat("x", events.MaxEvent) + `"`)},
 		"long ID":     {data: []byte(`{}`), header: nats.Header{nats.MsgIdHdr: {strings.Repeat("x", 257)}}},
 		"binary, bad": {data: []byte(`{`), header: ce},
+		"version 0.3": {data: []byte(`{"specversion":"0.3","id":"1","source":"/shop","type":"paid"}`)},
+		"two data":    {data: []byte(`{"specversion":"1.0","id":"1","source":"/shop","type":"paid","data":1,"data_base64":"MQ=="}`)},
 	} {
 		if e, err := s.event(d); !errors.As(err, new(*ContentError)) {
 			t.Errorf("%s: got %+v, %v, want a ContentError", name, e, err)

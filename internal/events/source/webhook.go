@@ -32,7 +32,7 @@ func (w *Webhook) check(lookup func(string) string) (problems []error) {
 	}
 	keys := strings.Fields(lookup(w.Secret))
 	if len(keys) == 0 {
-		return append(problems, fmt.Errorf("the secret %s%s is missing", secretPrefix, w.Secret))
+		return append(problems, fmt.Errorf("the secret %s%s is missing, or its file cannot be read", secretPrefix, w.Secret))
 	}
 	for _, key := range keys {
 		if err := scheme.checkKey(key); err != nil {

@@ -17,6 +17,8 @@ import (
 const (
 	fileSuffix    = "_FILE"
 	secretsFolder = "PERDURE_SECRETS_DIR"
+	// namedSecretPrefix begins the names of the secrets that the configuration of the operator names.
+	namedSecretPrefix = "PERDURE_SECRET_"
 	// maxSecretFile is the maximum size of a file, in bytes. A list of certificates fits.
 	maxSecretFile = 1 << 20
 )
@@ -95,12 +97,16 @@ func (e environment) secretNames() (names []string, err error) {
 }
 
 // checkSecrets reads the secrets of a process, and returns what is wrong with their files. Files of
-// other processes are not read: this process may lack the permission.
+// other processes are not read: this process may lack the permission. An API uses only those of
+// PERDURE_SECRET_* that the sources of events name, which it checks when it opens the sources.
 func (e environment) checkSecrets(p Process) []error {
 	names, err := e.secretNames()
 	problems := []error{err}
 	for _, name := range names {
 		if !slices.ContainsFunc(Variables(p), func(v Variable) bool { return v.secret && v.matches(name) }) {
+			continue
+		}
+		if p == API && strings.HasPrefix(name, namedSecretPrefix) {
 			continue
 		}
 		if e[name] != "" && e[name+fileSuffix] != "" {

@@ -110,6 +110,14 @@ func TestUnreadableSecretsNameTheirVariable(t *testing.T) {
 	if _, err := config.Load(config.API, nil, []string{nowhere, "PERDURE_SECRETS_DIR=" + folder}, io.Discard); err != nil {
 		t.Errorf("API with an invalid secret of the worker: got %v, want no error", err)
 	}
+	write(t, folder, "PERDURE_SECRET_SHOP", "")
+	c, err := config.Load(config.API, nil, []string{nowhere, "PERDURE_SECRETS_DIR=" + folder, "PERDURE_SECRET_TILL_FILE=" + dir + "/none", "PERDURE_SECRET_HOOK_FILE=" + valid}, io.Discard)
+	if err != nil {
+		t.Fatalf("API with invalid secrets of tools: got %v, want no error", err)
+	}
+	if got := c.Getenv("PERDURE_SECRET_HOOK"); got != "x" {
+		t.Errorf("secret of a source of events = %q, want x", got)
+	}
 }
 
 // TestSecretsOfTenants: the folder of secrets can have one for each tenant, which is read at each

@@ -27,6 +27,7 @@ import (
 type routing struct {
 	router *events.Router
 	agents *catalog.Watches
+	bursts []*burst
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 }
@@ -50,13 +51,20 @@ func startRouting(
 		return nil, err
 	}
 	r.router.Decide, r.router.IsDecided, r.router.Trigger = decide(d), isDecided(snapshots), trigger(d.Temporal, agents)
-	r.router.OnError = func(err error) { logger.Warn("events are routed again", "error", err) }
+	r.router.OnError = r.burst(func(err error, count int) { logger.Warn("events are routed again", "error", err, "count", count) })
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wait.Go(func() { r.router.Run(ctx) })
 	receiver := &source.Receiver{Sources: sources, Conn: d.Log.Conn(), Append: store.Append}
-	receiver.OnError = func(err error) { logger.Warn("a source of events failed", "error", err) }
+	receiver.OnError = r.burst(func(err error, count int) { logger.Warn("a source of events failed", "error", err, "count", count) })
 	r.wait.Go(func() { receiver.Run(ctx) })
 	return r, nil
+}
+
+// burst returns a function that reports errors, which may come with each event, as a burst.
+func (r *routing) burst(report func(err error, count int)) func(error) {
+	b := newBurst(report)
+	r.bursts = append(r.bursts, b)
+	return b.add
 }
 
 // stop ends the routing and waits for it. r may be nil.
@@ -66,6 +74,9 @@ func (r *routing) stop() {
 	}
 	r.cancel()
 	r.wait.Wait()
+	for _, b := range r.bursts {
+		b.close()
+	}
 	r.router.Waits.Stop()
 	r.agents.Stop()
 }
