@@ -25,7 +25,7 @@ func (s *Store) Chunks(t *testing.T) uint64 {
 func (s *Store) Stored(t *testing.T) uint64 {
 	t.Helper()
 	n := s.Chunks(t)
-	for _, prefix := range []string{filePrefix, contentPrefix, blobPrefix} {
+	for _, prefix := range []string{filePrefix, contentPrefix, blobPrefix, uploadPrefix} {
 		if err := s.each(t.Context(), prefix, func(string, []byte) error { n++; return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +65,30 @@ func (s *Store) Age(t *testing.T, f *File, by time.Duration) {
 		return stored, nil
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// InterruptPart leaves what a process leaves that dies while a part of an upload arrives.
+func (s *Store) InterruptPart(t *testing.T, u *Resumable) {
+	t.Helper()
+	err := s.putBlob(t.Context(), "begun", storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID})
+	if err == nil {
+		err = s.storage.Write(t.Context(), "begun", bytes.NewReader(make([]byte, chunkBytes/2)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FillParts gives an upload as many parts, without bytes, as may be.
+func (s *Store) FillParts(t *testing.T, u *Resumable) {
+	t.Helper()
+	u.Parts = make([]part, maxParts)
+	for i := range u.Parts {
+		u.Parts[i].Blob = newName()
+	}
+	if err := s.update(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Index has all files in memory, without their names. It follows the bucket: a change arrives a
-// moment after it was written. The caller stops its Watch. It is safe for concurrent use.
+// Index has all files and resumable uploads in memory, without their names. It follows the bucket: a
+// change arrives a moment after it was written. The caller stops it. It is safe for concurrent use.
 type Index struct {
-	*watch.Watch
+	*watch.Watch // of files
 
 	mu      sync.RWMutex
 	tenants tenantFiles
+	uploads uploadIndex
 }
 
 // tenantFiles are files by the token of their tenant and their ID.
@@ -34,18 +35,28 @@ func (s *Store) Watch(ctx context.Context) (*Index, error) {
 	if x.Watch, err = watch.Begin(ctx, watch.Source{Log: s.log, Bucket: s.bucket, Keys: filePrefix + ">"}, receiver); err != nil {
 		return nil, fmt.Errorf("files: index: %w", err)
 	}
+	if err := x.uploads.begin(ctx, s); err != nil {
+		x.Watch.Stop()
+		return nil, err
+	}
 	return x, nil
 }
 
-// Bytes returns the bytes of all files of a tenant. Those of files with the same bytes count for each
-// of them.
+// Stop ends the index, see [watch.Watch.Stop].
+func (x *Index) Stop() {
+	x.Watch.Stop()
+	x.uploads.Stop()
+}
+
+// Bytes returns the bytes of all files of a tenant, and those that its resumable uploads will have. Those
+// of files with the same bytes count for each of them.
 func (x *Index) Bytes(tenant string) (n int64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, f := range x.tenants[stream.KeyToken(tenant)] {
 		n += f.Size
 	}
-	return n
+	return n + x.uploads.bytes(tenant)
 }
 
 // OfThread returns the IDs of the files to which a thread refers, in order.
