@@ -266,8 +266,8 @@ func TestFilesOfSubject(t *testing.T) {
 	t.Parallel()
 	n := setupFiles(t, 1<<20, withThreadList(t))
 	ann, boss := headersOf("ann"), headersOf("boss", policy.DefaultRoles.TenantAdmin)
-	f := n.upload("a.txt", "", "text", ann...)
-	n.awaitBytes(4)
+	f, upload := n.upload("a.txt", "", "text", ann...), n.createUpload(10, ann)
+	n.awaitBytes(14)
 	a := n.do(http.MethodGet, "/v1/subjects/ann/export", "", ann...)
 	if !strings.Contains(a.body, `"kind":"file"`) || !strings.Contains(a.body, `"name":"a.txt"`) {
 		t.Errorf("export = %s, want the file", a.body)
@@ -277,6 +277,11 @@ func TestFilesOfSubject(t *testing.T) {
 		t.Errorf("report = %s, want the file", a.body)
 	}
 	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after the deletion", http.StatusNotFound)
+	status, _ := n.head(upload, ann)
+	wantEqual(t, "status of the upload after the deletion", status, http.StatusNotFound)
+	if !strings.Contains(a.body, `"uploads":["`+strings.TrimPrefix(upload, files.UploadsPath)+`"]`) {
+		t.Errorf("report = %s, want the upload", a.body)
+	}
 }
 
 // TestScheduleRefersToNoFile: a schedule with the URL of a file is refused.

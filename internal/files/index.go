@@ -90,6 +90,9 @@ func (x *Index) List(tenant, owner string) (all []*File) {
 	return all
 }
 
+// Uploads returns the IDs of the resumable uploads of an owner, in order.
+func (x *Index) Uploads(tenant, owner string) []string { return x.uploads.list(tenant, owner) }
+
 // all returns the files of all tenants.
 func (x *Index) all() (all []*File) {
 	x.mu.RLock()

@@ -46,12 +46,6 @@ type Resumable struct {
 	revision    uint64 // of the entry: a write with another one is refused
 }
 
-// part is a part of a resumable upload: a blob.
-type part struct {
-	Blob string `json:"blob"`
-	Size int64  `json:"size"`
-}
-
 // Offset returns the number of bytes that have arrived.
 func (u *Resumable) Offset() (n int64) {
 	if u.IsStored {

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// uploadIndex has the resumable uploads that are not stored, by the token of their tenant and their ID.
+// uploadIndex has the resumable uploads, by the token of their tenant and their ID.
 type uploadIndex struct {
 	*watch.Watch
 
@@ -32,21 +32,24 @@ func (x *uploadIndex) begin(ctx context.Context, s *Store) (err error) {
 	return nil
 }
 
-// bytes returns the bytes of the files that the uploads of a tenant will be.
+// bytes returns the bytes of the files that the uploads of a tenant will be. Those that are stored are
+// files.
 func (x *uploadIndex) bytes(tenant string) (n int64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, u := range x.tenants[stream.KeyToken(tenant)] {
-		n += u.Size
+		if !u.IsStored {
+			n += u.Size
+		}
 	}
 	return n
 }
 
-// Uploads returns the IDs of the resumable uploads of an owner that have not become files, in order.
-func (x *Index) Uploads(tenant, owner string) (ids []string) {
-	x.uploads.mu.RLock()
-	defer x.uploads.mu.RUnlock()
-	for id, u := range x.uploads.tenants[stream.KeyToken(tenant)] {
+// list returns the IDs of the uploads of an owner, in order.
+func (x *uploadIndex) list(tenant, owner string) (ids []string) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for id, u := range x.tenants[stream.KeyToken(tenant)] {
 		if u.Owner == owner {
 			ids = append(ids, id)
 		}
@@ -78,14 +81,14 @@ func (x *uploadIndex) take(_ context.Context, change jetstream.KeyValueEntry) {
 	x.tenants.set(change)
 }
 
-// set applies an entry of an upload. One that is stored is a file, and none of the index.
+// set applies an entry of an upload.
 func (t tenantUploads) set(entry jetstream.KeyValueEntry) {
 	tenant, id, ok := strings.Cut(strings.TrimPrefix(entry.Key(), uploadPrefix), ".")
 	if !ok {
 		return
 	}
 	if entry.Operation() == jetstream.KeyValuePut {
-		if u, err := decodeUpload(entry.Key(), entry.Value()); err == nil && !u.IsStored {
+		if u, err := decodeUpload(entry.Key(), entry.Value()); err == nil {
 			if t[tenant] == nil {
 				t[strings.Clone(tenant)] = map[string]*Resumable{}
 			}
