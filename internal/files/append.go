@@ -22,9 +22,12 @@ func (s *Store) Append(ctx context.Context, u *Resumable, r io.Reader) (n int64,
 	defer cancel()
 	late, stop := lingering(ctx)
 	defer stop()
+	interrupted := part{Blob: u.Next}
+	u.Next = newName()
 	if err := s.update(late, u); err != nil { // takes the upload from an earlier call
 		return 0, err
 	}
+	_ = s.removeParts(late, u.Tenant, []part{interrupted}) // else Sweep does
 	body := &arriving{ctx: ctx, r: r}
 	buffered := bufio.NewReader(body)
 	for u.Offset() < u.Size {
@@ -43,9 +46,9 @@ func (s *Store) Append(ctx context.Context, u *Resumable, r io.Reader) (n int64,
 	return n, body.err
 }
 
-// appendPart adds the bytes of r to an upload as one part.
+// appendPart adds the bytes of r to an upload as one part, in the blob that the entry of the upload names.
 func (s *Store) appendPart(ctx context.Context, u *Resumable, r io.Reader) (int64, error) {
-	blob := newName()
+	blob := u.Next
 	key, stored, err := newKey(ctx, s.log, u.Tenant, blob)
 	if err != nil {
 		return 0, err
@@ -59,12 +62,16 @@ func (s *Store) appendPart(ctx context.Context, u *Resumable, r io.Reader) (int6
 		err = s.storage.Write(ctx, blob, encrypted)
 	}
 	if err == nil {
-		before := u.Parts
-		u.Parts = append(slices.Clip(before), part{blob, body.size})
-		if err = s.update(ctx, u); err == nil {
+		added := *u
+		added.Parts, added.Next = append(slices.Clip(u.Parts), part{blob, body.size}), ""
+		if added.Offset() < u.Size {
+			added.Next = newName()
+		}
+		if err = s.update(ctx, &added); err == nil {
+			*u = added
 			return body.size, nil
 		}
-		if u.Parts = before; !errors.Is(err, ErrUploadChanged) {
+		if !errors.Is(err, ErrUploadChanged) {
 			return 0, err // the part may have been added: Sweep decides
 		}
 	}

@@ -81,6 +81,18 @@ func (s *Store) InterruptPart(t *testing.T, u *Resumable) {
 	}
 }
 
+// InterruptNext leaves the part of an upload that arrives when a process dies.
+func (s *Store) InterruptNext(t *testing.T, u *Resumable) {
+	t.Helper()
+	err := s.putBlob(t.Context(), u.Next, storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID})
+	if err == nil {
+		err = s.storage.Write(t.Context(), u.Next, bytes.NewReader(make([]byte, chunkBytes/2)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // FillParts gives an upload as many parts, without bytes, as may be.
 func (s *Store) FillParts(t *testing.T, u *Resumable) {
 	t.Helper()

@@ -73,6 +73,7 @@ func TestUploadContinuesAfterBreaks(t *testing.T) {
 				if n != int64(size) || !errors.Is(err, broken) {
 					t.Fatalf("append = %d, %v, want %d and the failure of the body", n, err, size)
 				}
+				s.InterruptNext(t, u)
 				if got := find(t, s, u).Offset(); got != at+int64(size) {
 					t.Fatalf("offset = %d, want %d", got, at+int64(size))
 				}
@@ -239,9 +240,11 @@ func TestRefusedResumableUploads(t *testing.T) {
 		t.Errorf("find as another tenant: got %v, want %v", err, files.ErrUnknownUpload)
 	}
 	s.FillParts(t, u)
-	if _, err := s.Append(t.Context(), find(t, s, u), strings.NewReader("x")); !errors.Is(err, files.ErrManyParts) {
+	full := find(t, s, u)
+	if _, err := s.Append(t.Context(), full, strings.NewReader("x")); !errors.Is(err, files.ErrManyParts) {
 		t.Errorf("append to 1,000 parts: got %v, want %v", err, files.ErrManyParts)
 	}
+	s.InterruptNext(t, full)
 	if err := s.DeleteUpload(t.Context(), "acme", u.ID); err != nil {
 		t.Fatal(err)
 	}
