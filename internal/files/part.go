@@ -44,7 +44,7 @@ func (r *partReader) Read(p []byte) (int, error) {
 			}
 			var err error
 			if r.open, err = r.store.openBlob(r.ctx, r.tenant, r.rest[0].Blob, r.rest[0].Size); err != nil {
-				return 0, err
+				return 0, partError(err)
 			}
 			r.rest = r.rest[1:]
 		}
@@ -52,13 +52,19 @@ func (r *partReader) Read(p []byte) (int, error) {
 		switch {
 		case errors.Is(err, io.EOF):
 			r.close()
-		case err != nil: // not wrapped: the end of a part that is too short is no end of a request
-			return n, fmt.Errorf("files: %w: part: %v", stream.ErrUnavailable, err) //nolint:errorlint // see above
+		case err != nil:
+			return n, partError(err)
 		}
 		if n > 0 {
 			return n, nil
 		}
 	}
+}
+
+// partError returns the failure to read a part. It does not wrap err: a part that is missing is no unknown
+// file, and one that is too short no request that broke off.
+func partError(err error) error {
+	return fmt.Errorf("files: %w: part: %v", stream.ErrUnavailable, err) //nolint:errorlint // see above
 }
 
 // close closes the part that is open.

@@ -199,12 +199,14 @@ func (s *Store) update(ctx context.Context, u *Resumable) error {
 
 // FinishUpload stores the file of an upload whose bytes have all arrived, and removes its parts. A
 // repetition stores the same file once. The upload stays until it expires, so that a client that has not
-// received the answer learns the file. isNew tells that this call has stored the file. Errors: those of
-// Put; a *ThreatError has deleted the upload.
+// received the answer learns the file. isNew tells that this call has stored the file. It continues if
+// ctx ends, because a large file may take longer than a client waits. Errors: those of Put; a *ThreatError
+// has deleted the upload.
 func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err error) {
 	if u.IsStored {
 		return false, nil
 	}
+	ctx = context.WithoutCancel(ctx) // Put has a limit of its own
 	body := &partReader{ctx: ctx, store: s, tenant: u.Tenant, rest: u.Parts}
 	defer body.close()
 	_, err = s.Put(ctx, Upload{Tenant: u.Tenant, Owner: u.Owner, ID: u.FileID(), Name: u.Name, Type: u.Type, Body: body})
@@ -212,6 +214,10 @@ func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err
 		return false, errors.Join(err, s.DeleteUpload(ctx, u.Tenant, u.ID))
 	}
 	if err != nil {
+		if current, findErr := s.FindUpload(ctx, u.Tenant, u.ID); findErr == nil && current.IsStored { // and its parts are gone
+			*u = *current
+			return false, nil
+		}
 		return false, err
 	}
 	parts := u.Parts

@@ -181,9 +181,7 @@ func TestUploadFinishesAfterKill(t *testing.T) {
 	if again.ID != f.ID || !again.CreatedAt.Equal(f.CreatedAt) || string(read(t, s, again, 0)) != "text" {
 		t.Errorf("file = %+v, want %+v", again, f)
 	}
-	if isNew, err := s.FinishUpload(t.Context(), concurrent); err == nil && isNew {
-		t.Error("a concurrent request has stored the file again")
-	}
+	finish(t, s, concurrent, false)
 	if x := index(t, s); len(x.List("acme", "ann")) != 1 {
 		t.Error("the file is there twice")
 	}
