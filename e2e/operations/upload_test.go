@@ -5,11 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -158,5 +163,90 @@ func (p *encryptedPerdure) awaitOffset(t *testing.T, caller []string, want int64
 		case <-limit:
 			t.Fatalf("the upload does not reach %d bytes", want)
 		}
+	}
+}
+
+// gatedProxy forwards requests to an API, but only some bytes of the first PATCH.
+type gatedProxy struct {
+	*httptest.Server
+
+	held    chan struct{} // closed when these bytes have passed
+	release chan struct{} // closed to break this request off
+
+	mu      sync.Mutex
+	offsets []string // of the PATCH requests
+}
+
+// startGatedProxy starts a proxy that passes limit bytes.
+func startGatedProxy(t *testing.T, to string, limit int64) *gatedProxy {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gatedProxy{held: make(chan struct{}), release: make(chan struct{})}
+	forward := &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     log.New(io.Discard, "", 0),
+	}
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			g.mu.Lock()
+			g.offsets = append(g.offsets, r.Header.Get("Upload-Offset"))
+			if len(g.offsets) == 1 {
+				r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, limit), g))
+			}
+			g.mu.Unlock()
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(g.Close)
+	return g
+}
+
+// Read implements io.Reader. It is the end of the first PATCH.
+func (g *gatedProxy) Read([]byte) (int, error) {
+	close(g.held)
+	<-g.release
+	return 0, io.ErrUnexpectedEOF
+}
+
+// TestFilePutSurvivesKill: "perdure file put" continues an upload of a large file after a kill of the
+// process.
+func TestFilePutSurvivesKill(t *testing.T) {
+	t.Parallel()
+	const part = 8 << 20
+	p := startEncrypted(t, firstKey)
+	p.Addr = strings.TrimPrefix(p.URL(""), "http://")
+	proxy := startGatedProxy(t, p.URL(""), part+3<<20)
+	content := numberedLines(2*part + 17)
+	dir := t.TempDir()
+	path, copied := filepath.Join(dir, "large.txt"), filepath.Join(dir, "copy")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put := p.StartCommand(t, "file", "put", path, "--json", "--url", proxy.URL)
+	select {
+	case <-proxy.held:
+	case <-time.After(kit.WaitTimeout):
+		t.Fatal("the command does not send the file")
+	}
+	p.awaitOffset(t, nil, part)
+	p.Kill()
+	close(proxy.release)
+	p.Start(t)
+	var f uploadedFile
+	if out := put.Finish(t, 0); json.Unmarshal([]byte(out), &f) != nil || f.ID == "" {
+		t.Fatalf("file put = %s, want a file", out)
+	}
+	proxy.mu.Lock()
+	defer proxy.mu.Unlock()
+	if want := fmt.Sprint([]int{0, part}); fmt.Sprint(proxy.offsets) != want {
+		t.Errorf("requests began at %s, want %s", proxy.offsets, want)
+	}
+	p.StartCommand(t, "file", "get", f.ID, "--output", copied).Finish(t, 0)
+	if got, err := os.ReadFile(copied); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("the file has %d bytes (%v), want %d", len(got), err, len(content))
 	}
 }
