@@ -139,12 +139,13 @@ func TestUploadBounds(t *testing.T) {
 func (n *fileNode) awaitBytes(want int64) {
 	n.t.Helper()
 	for {
-		changed := n.index.Changed()
+		files, uploads := n.index.Changed(), n.index.UploadsChanged()
 		if n.index.Bytes("alpha") == want {
 			return
 		}
 		select {
-		case <-changed:
+		case <-files:
+		case <-uploads:
 		case <-n.ctx().Done():
 			n.t.Fatal(n.ctx().Err())
 		}

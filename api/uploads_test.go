@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -65,7 +66,7 @@ func TestResumableUpload(t *testing.T) {
 	ann, bob := headersOf("ann", policy.DefaultRoles.TenantAdmin), headersOf("bob")
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("0123456789", 50_000)
 	// "cät.png" and "image/gif"
-	url := n.createUpload(len(png), ann, "Upload-Metadata", "filename Y8OkdC5wbmc=,filetype aW1hZ2UvZ2lm", "X-Forwarded-Host", "evil.example", "X-HTTP-Method-Override", "DELETE")
+	url := n.createUpload(len(png), ann, "Upload-Metadata", "filename Y8OkdC5wbmc=,filetype aW1hZ2UvZ2lm", "X-Forwarded-Host", "evil.example", "X-HTTP-Method-Override", "OPTIONS")
 
 	a := n.sendBytes(url, 0, png[:1000], ann)
 	a.mustStatus(t, "first part", http.StatusNoContent)
@@ -193,6 +194,7 @@ func TestResumableUploadBounds(t *testing.T) {
 	wantRefusal("too many bytes", n.sendBytes(url, 0, strings.Repeat("x", 100<<10+1), ann), http.StatusRequestEntityTooLarge, "too_large")
 	wantRefusal("no offset", n.sendBytes(url, 0, "x", ann, "Upload-Offset", ""), http.StatusBadRequest, "invalid_input")
 	wantRefusal("another type", n.sendBytes(url, 0, "x", ann, "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, "unsupported_media_type")
+	wantRefusal("a compressed body", n.sendBytes(url, 0, "x", ann, "Content-Encoding", "gzip"), http.StatusUnsupportedMediaType, "unsupported_media_type")
 	wantRefusal("an unknown upload", n.sendBytes("/v1/uploads/upload_none", 0, "x", ann), http.StatusNotFound, "unknown_upload")
 	wantRefusal("no upload", n.sendBytes("/v1/uploads/..%2Ffiles", 0, "x", ann), http.StatusNotFound, "unknown_upload")
 	a = n.do(http.MethodOptions, "/v1/uploads", "", ann...)
@@ -202,6 +204,41 @@ func TestResumableUploadBounds(t *testing.T) {
 	}
 	n.do(http.MethodDelete, url, "", tusHeaders(ann)...).wantStatus(t, "deletion", http.StatusNoContent)
 	n.awaitBytes(0)
+}
+
+// threats is a scanner that finds a threat in every file.
+type threats struct{}
+
+// Scan implements files.Scanner.
+func (threats) Scan(_ context.Context, r io.Reader) (string, error) {
+	_, err := io.Copy(io.Discard, r)
+	return "Test", err
+}
+
+// TestInfectedUpload: the last request of an upload with a threat is refused and recorded as denied, and
+// the upload is gone.
+func TestInfectedUpload(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20, withAudit(t), func(c *api.Config) {
+		var err error
+		if c.Files.Store, err = files.Open(t.Context(), c.Log, files.Options{Scanner: threats{}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	ann := headersOf("ann", policy.DefaultRoles.TenantAdmin)
+	url := n.createUpload(5, ann)
+	a := n.sendBytes(url, 0, "virus", ann)
+	a.wantStatus(t, "an infected file", http.StatusUnprocessableEntity)
+	wantEqual(t, "code", a.problem.Code, "file_infected")
+	status, _ := n.head(url, ann)
+	wantEqual(t, "status of HEAD afterwards", status, http.StatusNotFound)
+	var got []string
+	for _, e := range n.entries("", ann) {
+		if e.Action != audit.ReadAudit {
+			got = append(got, fmt.Sprint(e.Action, " ", e.Outcome))
+		}
+	}
+	wantEqual(t, "entries", fmt.Sprint(got), fmt.Sprint([]string{fmt.Sprint(audit.UploadFile, " ", audit.Denied)}))
 }
 
 // TestUploadOfOtherOrigin: pages of allowed origins may send and read the headers of the protocol, and

@@ -98,6 +98,9 @@ func (r *Routes) begin(c *gin.Context) (*exchange, error) {
 	if err := r.Access.CheckTenant(ctx, policy.CreateFile); err != nil {
 		return nil, err
 	}
+	if err := checkCoding(c); err != nil {
+		return nil, err
+	}
 	return &exchange{routes: r, ctx: ctx, caller: caller}, nil
 }
 

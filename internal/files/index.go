@@ -48,6 +48,9 @@ func (x *Index) Stop() {
 	x.uploads.Stop()
 }
 
+// UploadsChanged is Changed for the resumable uploads, which have a watch of their own.
+func (x *Index) UploadsChanged() <-chan struct{} { return x.uploads.Changed() }
+
 // Bytes returns the bytes of all files of a tenant, and those that its resumable uploads will have. Those
 // of files with the same bytes count for each of them.
 func (x *Index) Bytes(tenant string) (n int64) {
