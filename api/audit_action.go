@@ -45,6 +45,12 @@ var auditActions = map[string]audit.Action{
 	"DELETE /v1/subjects/:subject":                       audit.DeleteSubject,
 	"GET /v1/subjects/:subject/export":                   audit.ExportSubject,
 	"GET /v1/audit":                                      audit.ReadAudit,
+	// A resumable upload is recorded when it becomes a file, see fileroutes.
+	"POST /v1/uploads":            audit.Read,
+	"PATCH /v1/uploads/:upload":   audit.Read,
+	"DELETE /v1/uploads/:upload":  audit.Read,
+	"OPTIONS /v1/uploads":         audit.Read,
+	"OPTIONS /v1/uploads/:upload": audit.Read,
 	// Package sessions reports sign-ins and ends of sessions, see observeSessions.
 	"POST /auth/logout":             audit.Read,
 	"POST /auth/backchannel-logout": audit.Read,

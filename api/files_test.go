@@ -194,12 +194,13 @@ func (n *fileNode) doWith(method, path string, body io.Reader, size int64, heade
 func (n *fileNode) awaitBytes(want int64) {
 	n.t.Helper()
 	for {
-		changed := n.index.Changed()
+		files, uploads := n.index.Changed(), n.index.UploadsChanged()
 		if n.index.Bytes("alpha") == want {
 			return
 		}
 		select {
-		case <-changed:
+		case <-files:
+		case <-uploads:
 		case <-n.ctx().Done():
 			n.t.Fatal(n.ctx().Err())
 		}
@@ -372,8 +373,8 @@ func TestFilesOfSubject(t *testing.T) {
 	t.Parallel()
 	n := setupFiles(t, 1<<20, withThreadList(t))
 	ann, boss := headersOf("ann"), headersOf("boss", policy.DefaultRoles.TenantAdmin)
-	f := n.upload("a.txt", "", "text", ann...)
-	n.awaitBytes(4)
+	f, upload := n.upload("a.txt", "", "text", ann...), n.createUpload(10, ann)
+	n.awaitBytes(14)
 	a := n.do(http.MethodGet, "/v1/subjects/ann/export", "", ann...)
 	if !strings.Contains(a.body, `"kind":"file"`) || !strings.Contains(a.body, `"name":"a.txt"`) {
 		t.Errorf("export = %s, want the file", a.body)
@@ -383,6 +384,11 @@ func TestFilesOfSubject(t *testing.T) {
 		t.Errorf("report = %s, want the file", a.body)
 	}
 	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after the deletion", http.StatusNotFound)
+	status, _ := n.head(upload, ann)
+	wantEqual(t, "status of the upload after the deletion", status, http.StatusNotFound)
+	if !strings.Contains(a.body, `"uploads":["`+strings.TrimPrefix(upload, files.UploadsPath)+`"]`) {
+		t.Errorf("report = %s, want the upload", a.body)
+	}
 }
 
 // TestScheduleRefersToNoFile: a schedule with the URL of a file is refused.

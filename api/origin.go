@@ -9,6 +9,7 @@ import (
 	"github.com/gin-contrib/cors"
 	"github.com/gin-gonic/gin"
 
+	"github.com/perdure/perdure/api/fileroutes"
 	"github.com/perdure/perdure/api/problem"
 )
 
@@ -66,9 +67,9 @@ func errOrigin(r *http.Request) *problem.Problem {
 // clients send a token. Preflight answers may be cached for an hour.
 func (s *Server) cors() cors.Config {
 	cfg := cors.Config{
-		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut},
-		AllowHeaders:  []string{"Accept", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID", "Traceparent"},
-		ExposeHeaders: []string{"ETag", "RateLimit", "RateLimit-Policy", "Retry-After", "WWW-Authenticate"},
+		AllowMethods:  []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch},
+		AllowHeaders:  append([]string{"Accept", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID", "Traceparent"}, fileroutes.RequestHeaders...),
+		ExposeHeaders: append([]string{"ETag", "RateLimit", "RateLimit-Policy", "Retry-After", "WWW-Authenticate"}, fileroutes.ResponseHeaders...),
 		MaxAge:        time.Hour,
 	}
 	if len(s.Origins) == 1 && s.Origins[0] == "*" {

@@ -26,14 +26,20 @@ type File struct {
 type Upload struct {
 	// Name is the name of the file, and Type its media type; "" = unknown.
 	Name, Type string
-	// Body is read once, and not buffered.
+	// Body is not buffered. An [io.ReaderAt], such as a file, is read from its beginning to Size, and an
+	// upload of more than 8 MiB continues after a failure. Other bodies are read once.
 	Body io.Reader
 	// Size is the number of bytes of Body; 0 = unknown.
 	Size int64
 }
 
-// UploadFile uploads a file. It makes one attempt: Body cannot be read again. Errors: *Problem.
+// UploadFile uploads a file. If Body is an [io.ReaderAt] of more than 8 MiB, it continues after a lost
+// connection, and after a restart of the server. Else it makes one attempt: Body cannot be read again.
+// Errors: *Problem.
 func (c *Client) UploadFile(ctx context.Context, u Upload) (Document[File], error) {
+	if body, ok := u.Body.(io.ReaderAt); ok && u.Size > minResumable {
+		return c.resume(ctx, u, body)
+	}
 	query := url.Values{}
 	if u.Name != "" {
 		query.Set("name", u.Name)

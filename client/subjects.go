@@ -28,6 +28,7 @@ type SubjectDeletion struct {
 		Schedules []string `json:"schedules"`
 		Shares    []string `json:"shares"`   // threads of other owners
 		Files     []string `json:"files"`    // to which no message refers
+		Uploads   []string `json:"uploads"`  // that clients can continue
 		Sessions  int      `json:"sessions"` // of browsers
 	} `json:"deleted"`
 	Kept []struct {

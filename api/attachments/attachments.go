@@ -187,18 +187,28 @@ func (a *Attachments) store(ctx context.Context, thread stream.Thread, u files.U
 // Put stores a file of at most size bytes, if the quota of its tenant has room for it and for all
 // uploads that are under way. Errors: *quota.ExceededError, and those of [files.Store.Put].
 func (a *Attachments) Put(ctx context.Context, u files.Upload, size int64) (*files.File, error) {
-	if err := a.Meter.CheckMore(ctx, u.Tenant, quota.FileBytes, size); err != nil {
-		return nil, err
-	}
-	release, err := a.Index.Reserve(ctx, u.Tenant, size)
+	release, err := a.Reserve(ctx, u.Tenant, size)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if err := a.Meter.CheckMore(ctx, u.Tenant, quota.FileBytes, 0); err != nil { // counts the upload itself
+	return a.Store.Put(ctx, u)
+}
+
+// Reserve counts the bytes of an upload in the quota of its tenant until the caller calls release.
+// Errors: *quota.ExceededError, stream.ErrUnavailable.
+func (a *Attachments) Reserve(ctx context.Context, tenant string, size int64) (release func(), err error) {
+	if err := a.Meter.CheckMore(ctx, tenant, quota.FileBytes, size); err != nil {
 		return nil, err
 	}
-	return a.Store.Put(ctx, u)
+	if release, err = a.Index.Reserve(ctx, tenant, size); err != nil {
+		return nil, err
+	}
+	if err := a.Meter.CheckMore(ctx, tenant, quota.FileBytes, 0); err != nil { // counts the upload itself
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // Readable returns a file of a tenant that the caller may read: its own, or one of a thread that the

@@ -63,6 +63,15 @@ func About(ctx context.Context, change func(*audit.Target)) {
 	}
 }
 
+// As changes the action of the entry: what the request did is known only when it has done it.
+func As(ctx context.Context, action audit.Action) {
+	if p := from(ctx); p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.entry.Action = action
+	}
+}
+
 // By changes the actor of the entry of the request. The caller of a link has no credentials.
 func By(ctx context.Context, caller auth.Principal) {
 	if p := from(ctx); p != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	tus "github.com/tus/tusd/v2/pkg/handler"
 
 	"github.com/perdure/perdure/api/attachments"
 	"github.com/perdure/perdure/api/auditing"
@@ -38,6 +39,12 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.HEAD("/files/:file", r.Handle(r.download))
 	v1.GET("/files/:file/metadata", r.Handle(r.describe))
 	v1.DELETE("/files/:file", r.Handle(r.remove))
+	v1.OPTIONS("/uploads", r.Handle(r.exchange(nil)))
+	v1.OPTIONS("/uploads/:upload", r.Handle(r.exchange(nil)))
+	v1.POST("/uploads", r.Handle(r.exchange((*tus.UnroutedHandler).PostFile)))
+	v1.HEAD("/uploads/:upload", r.Handle(r.exchange((*tus.UnroutedHandler).HeadFile)))
+	v1.PATCH("/uploads/:upload", r.Handle(r.exchange((*tus.UnroutedHandler).PatchFile)))
+	v1.DELETE("/uploads/:upload", r.Handle(r.exchange((*tus.UnroutedHandler).DelFile)))
 }
 
 // file is a file as clients get it.

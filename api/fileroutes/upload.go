@@ -35,8 +35,8 @@ func (r *Routes) upload(c *gin.Context) error {
 	if err := r.Access.CheckTenant(ctx, policy.CreateFile); err != nil {
 		return err
 	}
-	if coding := c.GetHeader("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
+	if err := checkCoding(c); err != nil {
+		return err
 	}
 	if mediaType, _, _ := mime.ParseMediaType(c.GetHeader("Content-Type")); mediaType == "multipart/form-data" {
 		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be the file itself, and not a form with it")
@@ -76,6 +76,15 @@ func (r *Routes) upload(c *gin.Context) error {
 	auditing.Detail(ctx, "file", f.ID)
 	c.Header("Location", f.URL())
 	return request.WriteJSON(c, http.StatusCreated, shown(f))
+}
+
+// checkCoding returns the 415 for a compressed body: its size is known only after the work of decompressing
+// it.
+func checkCoding(c *gin.Context) error {
+	if coding := c.GetHeader("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
+	}
+	return nil
 }
 
 // tooLarge returns the 413 for a file that exceeds the largest size.

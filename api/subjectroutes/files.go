@@ -47,3 +47,21 @@ func (w *work) deleteFiles(ctx context.Context) error {
 	}
 	return nil
 }
+
+// deleteUploads deletes the resumable uploads of the subject, before its files: none of them becomes a
+// file afterwards.
+func (w *work) deleteUploads(ctx context.Context) error {
+	if w.Files == nil {
+		return nil
+	}
+	for _, id := range w.Files.Index.Uploads(w.tenant, w.subject) {
+		w.report.Deleted.Uploads = append(w.report.Deleted.Uploads, id)
+		if w.report.DryRun {
+			continue
+		}
+		if err := w.Files.Store.DeleteUpload(ctx, w.tenant, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -23,6 +23,8 @@ type deleted struct {
 	Shares []string `json:"shares"`
 	// Files are the IDs of files of the subject to which no thread referred.
 	Files []string `json:"files"`
+	// Uploads are the IDs of resumable uploads of the subject.
+	Uploads []string `json:"uploads"`
 	// Sessions is the number of sessions of browsers.
 	Sessions int `json:"sessions"`
 }

@@ -83,7 +83,7 @@ func (r *Routes) deleteSubject(c *gin.Context) error {
 	}
 	w.report = report{
 		Subject: w.subject, DryRun: isDryRun,
-		Deleted: deleted{Threads: []string{}, Completed: []string{}, Schedules: []string{}, Shares: []string{}, Files: []string{}},
+		Deleted: deleted{Threads: []string{}, Completed: []string{}, Schedules: []string{}, Shares: []string{}, Files: []string{}, Uploads: []string{}},
 		Kept: []kept{
 			{Kind: "auditEntries", Reason: "entries of the audit log stay until their time to live ends"},
 			{Kind: "links", Reason: "links are signed and not stored: they expire, and those of deleted threads are invalid"},
@@ -95,7 +95,7 @@ func (r *Routes) deleteSubject(c *gin.Context) error {
 	}
 	cursor := c.Query("cursor")
 	if cursor == "" {
-		for _, step := range []func(context.Context) error{w.endSessions, w.deleteSchedules, w.deleteFiles, w.completeDeletions} {
+		for _, step := range []func(context.Context) error{w.endSessions, w.deleteSchedules, w.deleteUploads, w.deleteFiles, w.completeDeletions} {
 			if err := step(ctx); err != nil {
 				return err
 			}

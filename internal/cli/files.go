@@ -34,7 +34,7 @@ func (e *environment) putFile() *cobra.Command {
 		Use: "put FILE", Short: "Upload a file", Args: cobra.ExactArgs(1),
 		Long: `Upload a file.
 
-The server deletes it after 24 hours unless a message refers to it. "perdure run --file" uploads the files of a message itself.`,
+The upload of a file of more than 8 MiB continues after a lost connection, and after a restart of the server. The server deletes the file after 24 hours unless a message refers to it. "perdure run --file" uploads the files of a message itself.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := e.client(cmd)
 			if err != nil {

@@ -187,3 +187,39 @@ func (s *Store) DelayChunks(t *testing.T) (arrive func()) {
 		<-p.PublishAsyncComplete()
 	}
 }
+
+// InterruptPart leaves what a process leaves that dies while a part of an upload arrives.
+func (s *Store) InterruptPart(t *testing.T, u *Resumable) {
+	t.Helper()
+	err := s.putBlob(t.Context(), "begun", storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID})
+	if err == nil {
+		err = s.storage.Write(t.Context(), "begun", bytes.NewReader(make([]byte, chunkBytes/2)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// InterruptNext leaves the part of an upload that arrives when a process dies.
+func (s *Store) InterruptNext(t *testing.T, u *Resumable) {
+	t.Helper()
+	err := s.putBlob(t.Context(), u.Next, storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID})
+	if err == nil {
+		err = s.storage.Write(t.Context(), u.Next, bytes.NewReader(make([]byte, chunkBytes/2)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FillParts gives an upload as many parts, without bytes, as may be.
+func (s *Store) FillParts(t *testing.T, u *Resumable) {
+	t.Helper()
+	u.Parts = make([]part, maxParts)
+	for i := range u.Parts {
+		u.Parts[i].Blob = newName()
+	}
+	if err := s.update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -16,11 +16,12 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// Index has all files in memory, without their names. It follows the bucket: a change arrives a
-// moment after it was written. The caller stops its Watch. It is safe for concurrent use.
+// Index has all files and resumable uploads in memory, without their names. It follows the bucket: a
+// change arrives a moment after it was written. The caller stops it. It is safe for concurrent use.
 type Index struct {
-	*watch.Watch
-	store *Store
+	*watch.Watch // of files and reservations
+	store        *Store
+	uploads      uploadIndex
 
 	mu sync.RWMutex
 	indexed
@@ -30,8 +31,8 @@ type Index struct {
 
 // indexed is what the keys of files have.
 type indexed struct {
-	tenants tenantFiles
-	uploads tenantUploads // that are under way
+	tenants  tenantFiles
+	reserved reservations
 }
 
 // tenantFiles are files by the token of their tenant and their ID.
@@ -40,23 +41,36 @@ type tenantFiles map[string]map[string]*File
 // Watch begins an index, and returns when it has the present files.
 func (s *Store) Watch(ctx context.Context) (*Index, error) {
 	x := &Index{store: s}
-	receiver := watch.Receiver{Load: func() watch.Loading { return &loading{x, indexed{tenantFiles{}, tenantUploads{}}} }, Take: x.take}
+	receiver := watch.Receiver{Load: func() watch.Loading { return &loading{x, indexed{tenantFiles{}, reservations{}}} }, Take: x.take}
 	var err error
 	if x.Watch, err = watch.Begin(ctx, watch.Source{Log: s.log, Bucket: s.bucket, Keys: filePrefix + ">"}, receiver); err != nil {
 		return nil, fmt.Errorf("files: index: %w", err)
 	}
+	if err := x.uploads.begin(ctx, s); err != nil {
+		x.Watch.Stop()
+		return nil, err
+	}
 	return x, nil
 }
 
-// Bytes returns the bytes of all files of a tenant, and those of its uploads that are under way (see
-// Reserve). Those of files with the same bytes count for each of them.
+// Stop ends the index, see [watch.Watch.Stop].
+func (x *Index) Stop() {
+	x.Watch.Stop()
+	x.uploads.Stop()
+}
+
+// UploadsChanged is Changed for the resumable uploads, which have a watch of their own.
+func (x *Index) UploadsChanged() <-chan struct{} { return x.uploads.Changed() }
+
+// Bytes returns the bytes of all files of a tenant, those that its resumable uploads will have, and those
+// that are reserved (see Reserve). Those of files with the same bytes count for each of them.
 func (x *Index) Bytes(tenant string) (n int64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, f := range x.tenants[stream.KeyToken(tenant)] {
 		n += f.Size
 	}
-	return n + x.uploads.bytes(tenant)
+	return n + x.reserved.bytes(tenant) + x.uploads.bytes(tenant)
 }
 
 // Reserve counts the bytes of an upload among those of its tenant, in all processes, until the caller
@@ -134,6 +148,9 @@ func (x *Index) List(tenant, owner, after string) (all []*File) {
 	return all
 }
 
+// Uploads returns the IDs of the resumable uploads of an owner, in order.
+func (x *Index) Uploads(tenant, owner string) []string { return x.uploads.list(tenant, owner) }
+
 // all returns the files of all tenants.
 func (x *Index) all() (all []*File) {
 	x.mu.RLock()
@@ -176,7 +193,7 @@ func (x *indexed) set(entry jetstream.KeyValueEntry) {
 	switch {
 	case !ok:
 	case strings.HasPrefix(id, reservationPrefix):
-		x.uploads.set(tenant, id, entry)
+		x.reserved.set(tenant, id, entry)
 	default:
 		x.tenants.set(tenant, id, entry)
 	}

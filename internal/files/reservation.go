@@ -18,7 +18,7 @@ type reservation struct {
 }
 
 // reservationPrefix begins the ID of a reservation.
-const reservationPrefix = "upload_"
+const reservationPrefix = "reserved_"
 
 const (
 	// reservationTime is when the reservation of a process that has died ends.
@@ -27,11 +27,11 @@ const (
 	indexTime = 10 * time.Second
 )
 
-// tenantUploads are the bytes of uploads by the token of their tenant and their ID.
-type tenantUploads map[string]map[string]int64
+// reservations are the bytes of uploads by the token of their tenant and their ID.
+type reservations map[string]map[string]int64
 
 // set applies an entry of a reservation.
-func (t tenantUploads) set(tenant, id string, entry jetstream.KeyValueEntry) {
+func (t reservations) set(tenant, id string, entry jetstream.KeyValueEntry) {
 	var r reservation
 	if entry.Operation() != jetstream.KeyValuePut || json.Unmarshal(entry.Value(), &r) != nil {
 		if delete(t[tenant], id); len(t[tenant]) == 0 {
@@ -46,7 +46,7 @@ func (t tenantUploads) set(tenant, id string, entry jetstream.KeyValueEntry) {
 }
 
 // bytes returns the bytes of the uploads of a tenant.
-func (t tenantUploads) bytes(tenant string) (n int64) {
+func (t reservations) bytes(tenant string) (n int64) {
 	for _, size := range t[stream.KeyToken(tenant)] {
 		n += size
 	}

@@ -53,6 +53,9 @@ func TestRolesSuffice(t *testing.T) {
 	api := openAs("perdure-api")
 	content := string(noise(300 << 10))
 	f := put(t, api, files.Upload{Tenant: "acme", Name: "a.png"}, content)
+	u := create(t, api, "b.png", 4)
+	add(t, api, u, []byte("text"))
+	finish(t, api, u, true)
 	worker := openAs("perdure-worker")
 	found, err := worker.Find(t.Context(), "acme", f.ID)
 	if err != nil {

@@ -93,6 +93,8 @@ type storedBlob struct {
 	Key       []byte    `json:"key,omitempty"` // encrypted; nil = the blob is not
 	// Digest is the digest of the bytes, whose value names the blob; "" = they are not complete.
 	Digest string `json:"digest,omitempty"`
+	// Upload is the ID of the resumable upload of which the blob is a part; "" = it is that of files.
+	Upload string `json:"upload,omitempty"`
 }
 
 // storedContent is the value of a digest: the blob, and the files that have it, with the times at
@@ -144,7 +146,12 @@ func (s *Store) decode(ctx context.Context, key string, value []byte) (*File, er
 
 // Open returns the bytes of a file. The caller closes the result before ctx ends. Errors: ErrUnknown.
 func (s *Store) Open(ctx context.Context, f *File) (*Content, error) {
-	value, _, err := s.log.LastValue(ctx, s.bucket, blobKey(f.Tenant, f.Content.Blob))
+	return s.openBlob(ctx, f.Tenant, f.Content.Blob, f.Size)
+}
+
+// openBlob returns the bytes of a blob of a size. Errors: ErrUnknown.
+func (s *Store) openBlob(ctx context.Context, tenant, blob string, size int64) (*Content, error) {
+	value, _, err := s.log.LastValue(ctx, s.bucket, blobKey(tenant, blob))
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -153,16 +160,16 @@ func (s *Store) Open(ctx context.Context, f *File) (*Content, error) {
 	}
 	var stored storedBlob
 	if err := json.Unmarshal(value, &stored); err != nil {
-		return nil, fmt.Errorf("files: blob %s: %w", f.Content.Blob, err)
+		return nil, fmt.Errorf("files: blob %s: %w", blob, err)
 	}
-	key, err := openKey(ctx, s.log, f.Tenant, f.Content.Blob, stored.Key)
+	key, err := openKey(ctx, s.log, tenant, blob, stored.Key)
 	if errors.Is(err, stream.ErrGone) {
 		return nil, ErrUnknown
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Content{ctx: ctx, storage: s.storage, blob: f.Content.Blob, key: key, size: f.Size}, nil
+	return &Content{ctx: ctx, storage: s.storage, blob: blob, key: key, size: size}, nil
 }
 
 // Attach adds a thread to those that refer to a file. Errors: ErrUnknown, ErrManyThreads.

@@ -15,7 +15,7 @@ import (
 // thread that refers to a file must exist: its first input may be on the way.
 const interrupted = 2 * UploadTime
 
-// Sweep deletes what no thread refers to and is older than Lifetime, and what interrupted uploads and
+// Sweep deletes what no thread refers to and is older than Lifetime, resumable uploads that have expired, and what interrupted uploads and
 // deletions have left. exists reports whether a thread has records. It continues after a failure, and
 // returns all failures.
 func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(context.Context, stream.Thread) (bool, error)) error {
@@ -32,6 +32,7 @@ func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(
 		fail(f.ID, s.sweepFile(ctx, f, now, exists))
 	}
 	fail("contents", s.each(ctx, contentPrefix, func(key string, value []byte) error { return s.sweepContent(ctx, key, value, now) }))
+	fail("uploads", s.each(ctx, uploadPrefix, func(key string, value []byte) error { return s.sweepUpload(ctx, key, value, now) }))
 	fail("blobs", s.each(ctx, blobPrefix, func(key string, value []byte) error { return s.sweepBlob(ctx, key, value, now) }))
 	return errors.Join(failures...)
 }
@@ -82,8 +83,17 @@ func (s *Store) sweepContent(ctx context.Context, key string, value []byte, now 
 	})
 }
 
-// sweepBlob removes the blob of an interrupted upload or deletion: one that is old, and that the value
-// of its digest does not name.
+// sweepUpload deletes a resumable upload that has expired.
+func (s *Store) sweepUpload(ctx context.Context, key string, value []byte, now time.Time) error {
+	u, err := decodeUpload(key, value)
+	if err != nil || now.Before(u.ExpiresAt()) {
+		return err
+	}
+	return s.DeleteUpload(ctx, u.Tenant, u.ID)
+}
+
+// sweepBlob removes the blob of an interrupted upload or deletion: one that is old, and that neither the
+// value of its digest nor its resumable upload names.
 func (s *Store) sweepBlob(ctx context.Context, key string, value []byte, now time.Time) error {
 	var b storedBlob
 	if err := json.Unmarshal(value, &b); err != nil {
@@ -93,22 +103,37 @@ func (s *Store) sweepBlob(ctx context.Context, key string, value []byte, now tim
 		return nil
 	}
 	blob := key[strings.LastIndexByte(key, '.')+1:]
-	if b.Digest != "" {
-		value, _, err := s.log.LastValue(ctx, s.bucket, contentKey(b.Tenant, b.Digest))
-		if err != nil {
-			return unavailable(err)
-		}
-		var c storedContent
-		if value != nil {
-			if err := json.Unmarshal(value, &c); err != nil {
-				return fmt.Errorf("files: content of %s: %w", key, err)
-			}
-		}
-		if c.Blob == blob {
-			return nil
-		}
+	isNamed, err := s.isNamed(ctx, blob, b)
+	if err != nil || isNamed {
+		return err
 	}
 	return s.removeBlob(ctx, b.Tenant, blob)
+}
+
+// isNamed reports whether the value of a blob's digest, or its resumable upload, names the blob.
+func (s *Store) isNamed(ctx context.Context, blob string, b storedBlob) (bool, error) {
+	var key string
+	switch {
+	case b.Upload != "":
+		key = uploadKey(b.Tenant, b.Upload)
+	case b.Digest != "":
+		key = contentKey(b.Tenant, b.Digest)
+	default:
+		return false, nil
+	}
+	value, _, err := s.log.LastValue(ctx, s.bucket, key)
+	if err != nil || value == nil {
+		return false, unavailable(err)
+	}
+	if b.Upload != "" {
+		u, err := decodeUpload(key, value)
+		return err == nil && u.has(blob), err
+	}
+	var c storedContent
+	if err := json.Unmarshal(value, &c); err != nil {
+		return false, fmt.Errorf("files: %s: %w", key, err)
+	}
+	return c.Blob == blob, nil
 }
 
 // each calls take for every key of the bucket that begins with a prefix.

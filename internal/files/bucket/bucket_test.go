@@ -59,6 +59,51 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// TestPartsInDirectory: what arrives of a request that breaks off is an object, until the upload is a
+// file.
+func TestPartsInDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, err := bucket.Open(t.Context(), "file://"+dir+"?no_tmp_dir=true&metadata=skip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	store, err := files.Open(t.Context(), streamtest.OpenOn(t, streamtest.Server(t)), files.Options{Storage: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := store.CreateUpload(t.Context(), files.Upload{Tenant: "acme"}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if n, err := store.Append(t.Context(), u, io.MultiReader(strings.NewReader("text"), iotest.ErrReader(broken))); n != 4 || !errors.Is(err, broken) {
+		t.Errorf("append = %d, %v, want 4 and the failure of the body", n, err)
+	}
+	wantObjects(t, dir, 1)
+	if n, err := store.Append(t.Context(), u, strings.NewReader("more")); n != 4 || err != nil {
+		t.Errorf("append = %d, %v, want 4", n, err)
+	}
+	wantObjects(t, dir, 2)
+	if _, err := store.FinishUpload(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	wantObjects(t, dir, 1)
+	f, err := store.Find(t.Context(), "acme", u.FileID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := store.Open(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got, err := io.ReadAll(c); string(got) != "textmore" || err != nil {
+		t.Errorf("file = %q, %v, want %q", got, err, "textmore")
+	}
+}
+
 // wantObjects checks the number of files in a directory.
 func wantObjects(t *testing.T, dir string, want int) {
 	t.Helper()

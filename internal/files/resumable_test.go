@@ -1,0 +1,286 @@
+package files_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/perdure/perdure/internal/files"
+	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/streamtest"
+)
+
+// create begins a resumable upload of the tenant acme.
+func create(t *testing.T, s *files.Store, name string, size int64) *files.Resumable {
+	t.Helper()
+	u, err := s.CreateUpload(t.Context(), files.Upload{Tenant: "acme", Owner: "ann", Name: name, Type: "image/png"}, size)
+	if err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	return u
+}
+
+// find reads an upload.
+func find(t *testing.T, s *files.Store, u *files.Resumable) *files.Resumable {
+	t.Helper()
+	found, err := s.FindUpload(t.Context(), u.Tenant, u.ID)
+	if err != nil {
+		t.Fatalf("find: %v", err)
+	}
+	return found
+}
+
+// add appends bytes to an upload.
+func add(t *testing.T, s *files.Store, u *files.Resumable, content []byte) {
+	t.Helper()
+	if n, err := s.Append(t.Context(), u, bytes.NewReader(content)); n != int64(len(content)) || err != nil {
+		t.Fatalf("append = %d, %v, want %d", n, err, len(content))
+	}
+}
+
+// finish stores the file of an upload.
+func finish(t *testing.T, s *files.Store, u *files.Resumable, wantNew bool) *files.File {
+	t.Helper()
+	if isNew, err := s.FinishUpload(t.Context(), u); err != nil || isNew != wantNew {
+		t.Fatalf("finish = %v, %v, want %v", isNew, err, wantNew)
+	}
+	f, err := s.Find(t.Context(), u.Tenant, u.FileID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestUploadContinuesAfterBreaks: what has arrived before a break stays, and the file has all bytes.
+func TestUploadContinuesAfterBreaks(t *testing.T) {
+	t.Parallel()
+	for name, isPlain := range map[string]bool{"encrypted": false, "plain": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, streamtest.Server(t), files.Options{}, isPlain)
+			content := noise(20<<20 + 17)
+			u := create(t, s, "a.png", int64(len(content)))
+			broken := errors.New("broken")
+			for _, size := range []int{100, 300 << 10, 9 << 20, 0} {
+				u = find(t, s, u)
+				at := u.Offset()
+				n, err := s.Append(t.Context(), u, io.MultiReader(bytes.NewReader(content[at:at+int64(size)]), iotest.ErrReader(broken)))
+				if n != int64(size) || !errors.Is(err, broken) {
+					t.Fatalf("append = %d, %v, want %d and the failure of the body", n, err, size)
+				}
+				s.InterruptNext(t, u)
+				if got := find(t, s, u).Offset(); got != at+int64(size) {
+					t.Fatalf("offset = %d, want %d", got, at+int64(size))
+				}
+			}
+			u = find(t, s, u)
+			add(t, s, u, content[u.Offset():])
+			f := finish(t, s, u, true)
+			if f.Name != "a.png" || f.Type != "image/png" || f.Owner != "ann" || !bytes.Equal(read(t, s, f, 0), content) {
+				t.Errorf("file = %+v, want the bytes of the upload", f)
+			}
+			if u = find(t, s, u); !u.IsStored || u.Offset() != u.Size {
+				t.Errorf("upload = %+v, want a stored one", u)
+			}
+			if again := finish(t, s, u, false); !again.CreatedAt.Equal(f.CreatedAt) {
+				t.Error("a second end of the upload has made another file")
+			}
+			if err := s.DeleteUpload(t.Context(), "acme", u.ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Delete(t.Context(), "acme", f.ID); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stored(t); n != 0 {
+				t.Errorf("entries and chunks after the deletion = %d, want none", n)
+			}
+		})
+	}
+}
+
+// TestUploadKeepsWhatArrivesBeforeCancel: the end of a request's context keeps the bytes before it.
+func TestUploadKeepsWhatArrivesBeforeCancel(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	u := create(t, s, "", 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	body := io.MultiReader(strings.NewReader("before"), readerFunc(func([]byte) (int, error) { cancel(); return 0, nil }))
+	if n, err := s.Append(ctx, u, body); n != 6 || !errors.Is(err, context.Canceled) {
+		t.Errorf("append = %d, %v, want 6 and %v", n, err, context.Canceled)
+	}
+	if n := find(t, s, u).Offset(); n != 6 {
+		t.Errorf("offset = %d, want 6", n)
+	}
+}
+
+// readerFunc is a function that implements io.Reader.
+type readerFunc func([]byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestNewestRequestHasUpload: bytes of an earlier request that arrive after those of a newer one are
+// dropped, in another process, too.
+func TestNewestRequestHasUpload(t *testing.T) {
+	t.Parallel()
+	server := streamtest.Server(t)
+	s, other := open(t, server, files.Options{}, false), open(t, server, files.Options{}, false)
+	u := create(t, s, "", 6)
+	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		earlier, err := s.FindUpload(t.Context(), u.Tenant, u.ID)
+		if err == nil {
+			_, err = s.Append(t.Context(), earlier, io.MultiReader(strings.NewReader("old"), readerFunc(func([]byte) (int, error) {
+				close(begun)
+				<-release
+				return 0, io.EOF
+			})))
+		}
+		refused <- err
+	}()
+	select {
+	case <-begun:
+	case err := <-refused:
+		t.Fatal(err)
+	}
+	body := io.MultiReader(readerFunc(func([]byte) (int, error) { // the newer request has begun, and has no bytes
+		close(release)
+		if err := <-refused; !errors.Is(err, files.ErrUploadChanged) {
+			t.Errorf("append of the earlier request: got %v, want %v", err, files.ErrUploadChanged)
+		}
+		return 0, io.EOF
+	}), strings.NewReader("new"))
+	if n, err := other.Append(t.Context(), find(t, other, u), body); n != 3 || err != nil {
+		t.Errorf("append of the newer request = %d, %v, want 3", n, err)
+	}
+	stale := find(t, s, u)
+	add(t, other, find(t, other, u), []byte("est"))
+	if n, err := s.Append(t.Context(), stale, strings.NewReader("old")); n != 0 || !errors.Is(err, files.ErrUploadChanged) {
+		t.Errorf("append with an old revision = %d, %v, want %v", n, err, files.ErrUploadChanged)
+	}
+	if got := string(read(t, s, finish(t, s, find(t, s, u), true), 0)); got != "newest" {
+		t.Errorf("file = %q, want %q", got, "newest")
+	}
+}
+
+// TestUploadFinishesAfterKill: a process that dies after the file was stored, and before the upload knows
+// it, leaves an upload that becomes the same file.
+func TestUploadFinishesAfterKill(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	u := create(t, s, "a.txt", 4)
+	add(t, s, u, []byte("text"))
+	f := put(t, s, files.Upload{Tenant: "acme", Owner: "ann", ID: u.FileID(), Name: "a.txt"}, "text")
+	concurrent := find(t, s, u)
+	again := finish(t, s, find(t, s, u), true)
+	if again.ID != f.ID || string(read(t, s, again, 0)) != "text" {
+		t.Errorf("file = %+v, want %+v", again, f)
+	}
+	finish(t, s, concurrent, false)
+	if x := index(t, s); len(x.List("acme", "ann", "")) != 1 {
+		t.Error("the file is there twice")
+	}
+}
+
+func TestSweepOfUploads(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	u := create(t, s, "a.png", 1000)
+	add(t, s, u, noise(300))
+	s.InterruptPart(t, u)
+	x := index(t, s)
+	if n := x.Bytes("acme"); n != 1000 {
+		t.Errorf("bytes of the tenant = %d, want the announced 1000", n)
+	}
+	none := func(context.Context, stream.Thread) (bool, error) { return false, nil }
+	stored := s.Stored(t)
+	if err := s.Sweep(t.Context(), x, time.Now().Add(files.Lifetime-time.Minute), none); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stored(t); n != stored-2 {
+		t.Errorf("entries and chunks = %d, want %d: those of the interrupted part are removed", n, stored-2)
+	}
+	if n := find(t, s, u).Offset(); n != 300 {
+		t.Errorf("offset = %d, want 300", n)
+	}
+	add(t, s, find(t, s, u), noise(700))
+	if err := s.Sweep(t.Context(), x, time.Now().Add(files.Lifetime+time.Minute), none); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.FindUpload(t.Context(), "acme", u.ID); !errors.Is(err, files.ErrUnknownUpload) {
+		t.Errorf("find an expired upload: got %v, want %v", err, files.ErrUnknownUpload)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the last sweep = %d, want none", n)
+	}
+}
+
+func TestRefusedResumableUploads(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{MaxSize: 10 << 20, Scanner: threats{}}, false)
+	for size, want := range map[int64]error{10<<20 + 1: files.ErrTooLarge, 0: files.ErrEmpty, -1: files.ErrEmpty} {
+		if _, err := s.CreateUpload(t.Context(), files.Upload{Tenant: "acme"}, size); !errors.Is(err, want) {
+			t.Errorf("create with %d bytes: got %v, want %v", size, err, want)
+		}
+	}
+	u := create(t, s, "a", 2)
+	for _, id := range []string{"", "upload_", "upload_A", "file_a", u.FileID(), u.ID + "/.."} {
+		if _, err := s.FindUpload(t.Context(), "acme", id); !errors.Is(err, files.ErrUnknownUpload) {
+			t.Errorf("find %q: got %v, want %v", id, err, files.ErrUnknownUpload)
+		}
+	}
+	if _, err := s.FindUpload(t.Context(), "globex", u.ID); !errors.Is(err, files.ErrUnknownUpload) {
+		t.Errorf("find as another tenant: got %v, want %v", err, files.ErrUnknownUpload)
+	}
+	s.FillParts(t, u)
+	full := find(t, s, u)
+	if _, err := s.Append(t.Context(), full, strings.NewReader("x")); !errors.Is(err, files.ErrManyParts) {
+		t.Errorf("append to 1,000 parts: got %v, want %v", err, files.ErrManyParts)
+	}
+	s.InterruptNext(t, full)
+	if err := s.DeleteUpload(t.Context(), "acme", u.ID); err != nil {
+		t.Fatal(err)
+	}
+	infected := create(t, s, "b", 5)
+	add(t, s, infected, []byte("virus"))
+	var threat *files.ThreatError
+	if _, err := s.FinishUpload(t.Context(), infected); !errors.As(err, &threat) {
+		t.Errorf("finish: got %v, want a threat", err)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after refused uploads = %d, want none", n)
+	}
+}
+
+// threats is a scanner that finds a threat in every file.
+type threats struct{}
+
+// Scan implements files.Scanner.
+func (threats) Scan(_ context.Context, r io.Reader) (string, error) {
+	_, err := io.Copy(io.Discard, r)
+	return "Test", err
+}
+
+// TestPartsAreEncrypted: what has arrived of an upload is on disk neither with its bytes nor with its
+// name.
+func TestPartsAreEncrypted(t *testing.T) {
+	t.Parallel()
+	for name, isPlain := range map[string]bool{"encrypted": false, "plain": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := open(t, streamtest.ServerAt(t, dir), files.Options{}, isPlain)
+			add(t, s, create(t, s, "the-secret-name", 100), []byte("before the-secret-content after"))
+			for _, text := range []string{"the-secret-name", "the-secret-content"} {
+				if has := contains(t, dir, text); has != isPlain {
+					t.Errorf("the directory has %q = %v, want %v", text, has, isPlain)
+				}
+			}
+		})
+	}
+}
