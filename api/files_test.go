@@ -401,6 +401,8 @@ func TestDataOfSteeringIsMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a := n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"u2","role":"user","content":[{"type":"image","source":{"type":"url","value":"data:"}}]}}`, ann...)
+	wantEqual(t, "malformed URL", fmt.Sprint(a.status, a.problem.Pointer), "400/message/content/0/source/value")
 	for range 2 { // the same message again has the same file
 		n.do(http.MethodPost, "/v1/threads/t/messages", string(message), ann...).mustStatus(t, "steering", http.StatusAccepted)
 	}
