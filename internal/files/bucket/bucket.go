@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// answerTime bounds how long a cloud may take no bytes, give none, or not answer.
-	answerTime = 2 * time.Minute
+	// defaultAnswerTime is the value of Bucket.answerTime.
+	defaultAnswerTime = 2 * time.Minute
 	// maxAttempts bounds the attempts of one request to Google: its SDK repeats it without end. The SDKs
 	// of the other clouds have about the same bound.
 	maxAttempts = 4
@@ -34,6 +34,8 @@ const (
 type Bucket struct {
 	bucket *blob.Bucket
 	parts  *parts // nil = the store is not S3
+	// answerTime bounds how long a cloud may take no bytes, give none, or not answer.
+	answerTime time.Duration
 }
 
 // Open opens the bucket of a URL (https://gocloud.dev/howto/blob/). The caller closes it.
@@ -46,7 +48,7 @@ func Open(ctx context.Context, bucketURL string) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bucket: %w", err)
 	}
-	b := &Bucket{bucket: opened}
+	b := &Bucket{bucket: opened, answerTime: defaultAnswerTime}
 	var google *storage.Client
 	if opened.As(&google) {
 		google.SetRetry(storage.WithMaxAttempts(maxAttempts))
@@ -69,7 +71,7 @@ func (b *Bucket) Write(ctx context.Context, name string, r io.Reader) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	from := &source{r: r, silence: time.AfterFunc(answerTime, cancel)}
+	from := &source{r: r, silence: time.AfterFunc(b.answerTime, cancel), answerTime: b.answerTime}
 	defer from.silence.Stop()
 	if _, err = io.Copy(w, from); err != nil {
 		cancel() // Close then discards the object
@@ -86,7 +88,7 @@ func (b *Bucket) Write(ctx context.Context, name string, r io.Reader) error {
 // Open implements files.Storage.
 func (b *Bucket) Open(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	o := &object{silence: time.AfterFunc(answerTime, cancel), cancel: cancel}
+	o := &object{silence: time.AfterFunc(b.answerTime, cancel), answerTime: b.answerTime, cancel: cancel}
 	defer o.silence.Stop()
 	var err error
 	if o.Reader, err = b.bucket.NewRangeReader(ctx, name, offset, -1, nil); err != nil {
@@ -98,7 +100,7 @@ func (b *Bucket) Open(ctx context.Context, name string, offset int64) (io.ReadCl
 
 // Remove implements files.Storage.
 func (b *Bucket) Remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, b.answerTime)
 	defer cancel()
 	err := b.bucket.Delete(ctx, name)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -113,16 +115,17 @@ func (b *Bucket) Remove(ctx context.Context, name string) error {
 // source is the source of a new object. The time that the cloud may be silent does not run while the
 // source is read.
 type source struct {
-	r       io.Reader
-	silence *time.Timer
-	err     error // of r
+	r          io.Reader
+	silence    *time.Timer
+	answerTime time.Duration
+	err        error // of r
 }
 
 // Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
 	s.silence.Stop()
 	n, err := s.r.Read(p)
-	s.silence.Reset(answerTime)
+	s.silence.Reset(s.answerTime)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
 	}
@@ -133,13 +136,14 @@ func (s *source) Read(p []byte) (int, error) {
 type object struct {
 	*blob.Reader
 
-	silence *time.Timer
-	cancel  context.CancelFunc
+	silence    *time.Timer
+	answerTime time.Duration
+	cancel     context.CancelFunc
 }
 
 // Read implements io.Reader.
 func (o *object) Read(p []byte) (int, error) {
-	o.silence.Reset(answerTime)
+	o.silence.Reset(o.answerTime)
 	defer o.silence.Stop()
 	n, err := o.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
