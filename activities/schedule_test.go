@@ -44,6 +44,8 @@ type scheduleFixture struct {
 	in   runs.FiringInput
 	run  stream.Run
 	kept *schedules.Stored
+	// triggered is the definition of an agent with triggers; nil = there is none.
+	triggered *agents.Definition
 
 	client.Client
 	started  []runs.Input
@@ -86,6 +88,9 @@ func setupSchedules(t *testing.T, change ...func(*schedules.Stored)) *scheduleFi
 }
 
 func (f *scheduleFixture) Revision(context.Context, string, string, string) (*agents.Definition, error) {
+	if f.triggered != nil {
+		return f.triggered, nil
+	}
 	return nil, errors.New("a firing needs no revision")
 }
 

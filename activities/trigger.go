@@ -24,7 +24,8 @@ import (
 
 // StartTriggeredRun is event.run.v1: it starts the run of a trigger, once. The ID of the run derives
 // from the event and the trigger, so a later attempt finds the run. A thread that refuses the run is a
-// result (FiredRun.Refused).
+// result (FiredRun.Refused), except if its queue is full: then the error is retried, as long as the event
+// is kept.
 func (a *Activities) StartTriggeredRun(ctx context.Context, in runs.TriggerInput) (out runs.FiredRun, err error) {
 	defer recoverPanic(ctx, &err)
 	entry := audit.Entry{Action: audit.FireTrigger, Target: audit.Target{Agent: in.Agent}}
@@ -32,7 +33,9 @@ func (a *Activities) StartTriggeredRun(ctx context.Context, in runs.TriggerInput
 	if template, ok := errors.AsType[*templateError](err); ok {
 		entry.Details = map[string]string{"reason": template.Error()}
 	}
-	err = triggerError(ctx, err)
+	if err = triggerError(ctx, err); err == nil && out.Refused == runs.ErrorQueueFull {
+		err = temporal.NewApplicationError("the queue of the thread is full", runs.ErrorQueueFull)
+	}
 	if recording := a.recordFiring(ctx, in.Tenant, entry, out, err); recording != nil {
 		return out, activityError(ctx, recording)
 	}

@@ -256,6 +256,54 @@ func TestDataOfInputIsMoved(t *testing.T) {
 	wantEqual(t, "files", len(n.index.OfThread(thread)), 1)
 }
 
+// TestDataURLOfInputIsMoved: the data of a data: URL becomes a file as base64 data does, also of a part
+// from before AG-UI 1.0. A small one stays in the message, and a malformed one is refused.
+func TestDataURLOfInputIsMoved(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 64<<10)
+	n.answerRuns()
+	ann, thread := headersOf("ann"), stream.Thread{Tenant: "alpha", ID: "t"}
+	png := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("pixels"), 5000)...)
+	encoded := base64.StdEncoding.EncodeToString(png)
+	urlPart := func(value string) string { return `{"type":"image","source":{"type":"url","value":"` + value + `"}}` }
+	post := func(run string, parts ...string) answer {
+		body := `{"threadId":"t","runId":"` + run + `","tools":[],"context":[],"messages":[{"id":"u1","role":"user","content":[` + strings.Join(parts, ",") + `]}]}`
+		return n.do(http.MethodPost, "/v1/agents/a/runs", body, ann...)
+	}
+	for value, reason := range map[string]string{
+		"data:image/png;base64":      "no comma",
+		"data:image/png;base64,????": "no base64",
+		"data:image/;base64,AAAA":    "no media type",
+		"data:text/plain,%zz":        "no percent-encoding",
+		"data:image/png;base64," + base64.StdEncoding.EncodeToString(make([]byte, 64<<10+1)): "too large",
+	} {
+		a := post("r0", `{"type":"text","text":"see"}`, urlPart(value))
+		wantEqual(t, reason, fmt.Sprint(a.status, a.problem.Code, a.problem.Pointer), "400invalid_input/messages/0/content/1/source/value")
+	}
+	post("r1",
+		urlPart("data:image/jpeg;base64,"+encoded),
+		urlPart("DATA:image/png;name=a;BASE64,"+strings.NewReplacer("+", "%2B", "/", "%2F").Replace(encoded)),
+		`{"type":"binary","mimeType":"image/png","url":"data:image/png;base64,`+encoded+`","filename":"a.png"}`,
+		`{"type":"binary","mimeType":"image/png","data":"`+encoded+`","filename":"b.png"}`,
+		`{"type":"document","source":{"type":"url","value":"data:,a%20b"}}`,
+		urlPart("https://example.com/a.png"),
+	).mustStatus(t, "run", http.StatusOK)
+	snap, err := n.snapshots.Latest(n.ctx(), thread, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := snap.Entries[0].Message.Content.Parts()
+	for i, p := range parts[:4] {
+		if p.Source.Type != agui.SourceURL || p.Source.MimeType != "image/png" {
+			t.Fatalf("source %d = %.100v, want the URL of a PNG", i, p.Source)
+		}
+		wantEqual(t, "moved bytes", n.do(http.MethodGet, p.Source.Value, "", ann...).body, string(png))
+	}
+	wantEqual(t, "small data", fmt.Sprint(parts[4].Source.Type, parts[4].Source.Value, parts[4].Source.MimeType), "dataYSBitext/plain")
+	wantEqual(t, "another URL", parts[5].Source.Value, "https://example.com/a.png")
+	wantEqual(t, "files", len(n.index.OfThread(thread)), 3) // the first two have the same bytes and no name
+}
+
 // TestFilesOfMessages: an input refers only to files that its caller may read, and who may read the
 // thread reads them too. They are deleted with the thread.
 func TestFilesOfMessages(t *testing.T) {
@@ -465,6 +513,8 @@ func TestDataOfSteeringIsMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a := n.do(http.MethodPost, "/v1/threads/t/messages", `{"message":{"id":"u2","role":"user","content":[{"type":"image","source":{"type":"url","value":"data:"}}]}}`, ann...)
+	wantEqual(t, "malformed URL", fmt.Sprint(a.status, a.problem.Pointer), "400/message/content/0/source/value")
 	for range 2 { // the same message again has the same file
 		n.do(http.MethodPost, "/v1/threads/t/messages", string(message), ann...).mustStatus(t, "steering", http.StatusAccepted)
 	}

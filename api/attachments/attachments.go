@@ -37,8 +37,8 @@ type Attachments struct {
 // Moved has the data of base64 parts that Move has replaced, by the IDs of their files.
 type Moved map[string]files.Upload
 
-// Move returns the messages of a thread with the URLs of files in place of base64 data, and the data.
-// It writes nothing. The same message is moved to the same files each time, so a client that sends its
+// Move returns the messages of a thread with the URLs of files in place of base64 data, and the data. It
+// treats the data of data: URLs like base64 data. It writes nothing. The same message is moved to the same files each time, so a client that sends its
 // list again sends what the thread has. isKnown reports whether the thread has a message as it is: it
 // stays.
 func (a *Attachments) Move(ctx context.Context, thread stream.Thread, messages []agui.Message, isKnown func(agui.Message) bool) ([]agui.Message, Moved, error) {
@@ -63,13 +63,13 @@ func (a *Attachments) Move(ctx context.Context, thread stream.Thread, messages [
 	return changed, moved, nil
 }
 
-// hasData reports whether a part of a message has base64 data to move.
+// hasData reports whether a part of a message has data to move, or a data: URL.
 func hasData(m agui.Message) bool {
 	if m.Content.IsText() {
 		return false
 	}
 	for _, p := range m.Content.Parts() {
-		if isData(p) {
+		if isData(p) || isDataURL(p) {
 			return true
 		}
 	}
@@ -84,6 +84,13 @@ func isData(p agui.ContentPart) bool {
 func (a *Attachments) move(ctx context.Context, thread stream.Thread, content agui.Content, moved Moved) (agui.Content, error) {
 	parts := append([]agui.ContentPart(nil), content.Parts()...)
 	for i, p := range parts {
+		if isDataURL(p) {
+			source, err := inline(*p.Source)
+			if err != nil {
+				return content, problem.BadRequest("invalid_input", fmt.Sprintf("/%d/source/value", i), err.Error())
+			}
+			p.Source, parts[i].Source = source, source
+		}
 		if !isData(p) {
 			continue
 		}

@@ -84,6 +84,9 @@ func (s *Sender) moveFiles(ctx context.Context, thread stream.Thread, message *a
 	}
 	changed, moved, err := s.Files.Move(ctx, thread, []agui.Message{*message}, snap.Has)
 	if err != nil {
+		if refused, ok := errors.AsType[*problem.Problem](err); ok { // a request to steer has one message
+			refused.Pointer = strings.Replace(refused.Pointer, "/messages/0", "/message", 1)
+		}
 		return nil, err
 	}
 	*message = changed[0]

@@ -2,6 +2,9 @@ package fileroutes
 
 import (
 	"context"
+	"errors"
+	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"strings"
@@ -141,6 +144,7 @@ func (r *Routes) download(c *gin.Context) error {
 		disposition = "inline"
 	}
 	h := c.Writer.Header()
+	before := h.Clone()
 	h.Set("Content-Type", contentType(f.Type))
 	h.Set("Content-Disposition", mime.FormatMediaType(disposition, filename(f.Name)))
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -151,8 +155,30 @@ func (r *Routes) download(c *gin.Context) error {
 	if strings.Count(c.GetHeader("Range"), ",") >= maxRanges {
 		c.Request.Header.Del("Range")
 	}
-	http.ServeContent(c.Writer, c.Request, "", f.CreatedAt, content)
-	return nil
+	served := &served{Content: content}
+	http.ServeContent(c.Writer, c.Request, "", f.CreatedAt, served)
+	if served.err == nil || c.Writer.Written() {
+		return nil // with an error, the connection is closed before the last byte
+	}
+	clear(h)
+	maps.Copy(h, before)
+	return served.err
+}
+
+// served is content that keeps its first error: http.ServeContent does not return it.
+type served struct {
+	*files.Content
+
+	err error
+}
+
+// Read implements io.Reader.
+func (s *served) Read(p []byte) (int, error) {
+	n, err := s.Content.Read(p)
+	if s.err == nil && err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err //nolint:wrapcheck // a reader returns io.EOF as it is
 }
 
 // filename returns the parameters of a Content-Disposition.

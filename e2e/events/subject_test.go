@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,5 +66,14 @@ func TestMessageContinuesRun(t *testing.T) {
 	f.UntilSuccess(t)
 	if s := readState(t, p.Endpoint, f.In); s.Amount != 5 || s.Event != "p-1" {
 		t.Errorf("state = %+v, want the amount of the event p-1", s)
+	}
+	for late := time.Now().Add(kit.WaitTimeout); ; {
+		entries := p.StartCommand(t, "audit", "--action", "event.send").Finish(t, 0)
+		if strings.Count(entries, "/nats/shop") >= 2 {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("audit log:\n%s\nwant an entry of /nats/shop for each message", entries)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,54 @@ func TestEventTriggersRun(t *testing.T) {
 	p.GetJSON(t, "/v1/threads", &page)
 	if len(page.Items) != 2 {
 		t.Errorf("threads = %+v, want two", page.Items)
+	}
+}
+
+// TestTriggersBeyondQueue: each of many events for one thread has its run, although the queue of the thread
+// holds fewer.
+func TestTriggersBeyondQueue(t *testing.T) {
+	t.Parallel()
+	const further = 40 // more than a queue holds
+	p := kit.SetupWith(t, `
+name: sorter
+model: openai/mock
+triggers:
+  - {event: item.added, thread: items, input: "${event.data.text}"}
+`)
+	prompt := kit.Marked("Sort this.")
+	first := 0
+	kit.SharedModel.Answer(t,
+		kit.Fixture{Match: kit.Match{UserMessage: prompt, SequenceIndex: &first}, Response: kit.Response{Content: strings.Repeat("slowly ", 30)}, Latency: 100, ChunkSize: 4},
+		kit.Fixture{Match: kit.Match{UserMessage: prompt}, Response: kit.Response{Content: "Sorted."}})
+	item := func(i int) string {
+		return fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/shop","type":"item.added","data":{"text":%q}}`, i, prompt)
+	}
+	if err := post(p.Endpoint, "/v1/events", "application/cloudevents+json", item(0)); err != nil {
+		t.Fatal(err)
+	}
+	awaitThread(t, p.Endpoint, "items")
+	items := make([]string, further)
+	for i := range items {
+		items[i] = item(i + 1)
+	}
+	if err := post(p.Endpoint, "/v1/events", "application/cloudevents-batch+json", "["+strings.Join(items, ",")+"]"); err != nil {
+		t.Fatal(err)
+	}
+	p.Output.Await(t, "the queue of the thread is full")
+	for late := time.Now().Add(2 * kit.WaitTimeout); ; {
+		answers := 0
+		for _, m := range p.MessagesOf(t, "items") {
+			if m.Role == "assistant" {
+				answers++
+			}
+		}
+		if answers == further+1 {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("answers = %d, want %d: one for each event", answers, further+1)
+		}
+		<-time.After(50 * time.Millisecond) // poll interval
 	}
 }
 

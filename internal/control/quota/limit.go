@@ -38,7 +38,7 @@ const (
 	// a subject may have.
 	SubjectPercent Name = "subjectPercent"
 
-	// Rates of one API process, per second: of all requests, and of those that write or start runs;
+	// Rates of one process, per second: of all requests, and of those that write or start runs;
 	// of a tenant, and of each of its subjects.
 	Requests        Name = "requestsPerSecond"
 	Writes          Name = "writesPerSecond"

@@ -25,7 +25,8 @@ const (
 )
 
 // Rates are token buckets for requests: of tenants, of subjects, and of the addresses of callers
-// without valid credentials. Each API process has its own. It is safe for concurrent use.
+// without valid credentials. Each API process has its own, and each worker has others for the messages of
+// sources in NATS. They are safe for concurrent use.
 type Rates struct {
 	table *Table
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/events"
 )
 
@@ -21,6 +22,11 @@ type Receiver struct {
 	Conn *nats.Conn
 	// Append makes an event durable.
 	Append func(context.Context, *events.Event) (isNew bool, err error)
+	// Room counts a message of a sender, and returns 0, or returns how long the message must wait for
+	// the rates of its tenant.
+	Room func(sender auth.Principal) (wait time.Duration)
+	// Record writes the message of a sender, which is durable, to the audit log.
+	Record func(ctx context.Context, sender auth.Principal) error
 	// OnError is told of messages that are no events, and of failures after which the receiver tries
 	// again. It is called concurrently.
 	OnError func(error)
@@ -43,6 +49,11 @@ const (
 	retryDelay = time.Second
 	// maxPending bounds the messages of a source that are under way in all workers.
 	maxPending = 256
+	// maxReceived bounds those that wait for their turn in one worker. At the least rate, one per
+	// second, they have their turn within ackWait.
+	maxReceived = 16
+	// maxWait bounds a pause for the rates of a tenant, which may change meanwhile.
+	maxWait = time.Second
 )
 
 // Run receives messages until ctx ends, and waits for those under way.
@@ -81,10 +92,13 @@ func (r *Receiver) receive(ctx context.Context, s *Source) {
 }
 
 // subscribe receives the messages of a subject until ctx ends. One that cannot be made durable is lost.
+// Those that wait for the rates of the tenant are in the memory of the client library, which drops
+// further ones if they are too many.
 func (r *Receiver) subscribe(ctx context.Context, s *Source) error {
 	sub, err := r.Conn.QueueSubscribe(s.NATS.Subject, queue, func(m *nats.Msg) {
+		r.awaitRoom(ctx, s)
 		if err := r.take(ctx, s, delivery{subject: m.Subject, header: m.Header, data: m.Data}); err != nil {
-			r.OnError(fmt.Errorf("source %s: a message is lost: %w", s.Name, err))
+			r.OnError(fmt.Errorf("source %s: a message is lost, or not in the audit log: %w", s.Name, err))
 		}
 	})
 	if err != nil {
@@ -117,7 +131,7 @@ func (r *Receiver) consume(ctx context.Context, s *Source) error {
 		return err
 	}
 	consuming, err := c.Consume(func(m jetstream.Msg) { r.handle(ctx, s, m) },
-		jetstream.PullMaxMessages(maxPending), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		jetstream.PullMaxMessages(maxReceived), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			r.OnError(fmt.Errorf("source %s: %w", s.Name, err))
 		}))
 	if err != nil {
@@ -164,6 +178,7 @@ func (r *Receiver) handle(ctx context.Context, s *Source, m jetstream.Msg) {
 	meta, err := m.Metadata()
 	if err == nil {
 		d := delivery{subject: m.Subject(), header: m.Headers(), data: m.Data(), position: fmt.Sprintf("%s:%d", meta.Stream, meta.Sequence.Stream)}
+		r.awaitRoom(ctx, s)
 		err = ctx.Err()
 		if err == nil {
 			err = r.take(ctx, s, d)
@@ -183,7 +198,30 @@ func (r *Receiver) handle(ctx context.Context, s *Source, m jetstream.Msg) {
 	}
 }
 
-// take makes a message a durable event. It continues when ctx ends. Errors: *ContentError.
+// awaitRoom blocks until the rates of the tenant have room for a message of a source, or ctx ends. The
+// next messages wait meanwhile, and keep their order.
+func (r *Receiver) awaitRoom(ctx context.Context, s *Source) {
+	for ctx.Err() == nil {
+		wait := r.Room(s.sender())
+		if wait == 0 {
+			return
+		}
+		pause := time.NewTimer(min(wait, maxWait))
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// sender returns the sender of the messages of a source in NATS.
+func (s *Source) sender() auth.Principal {
+	return auth.Principal{Tenant: s.Tenant, Subject: subjectSource + s.Name}
+}
+
+// take makes a message a durable event, and records it. It continues when ctx ends. Errors:
+// *ContentError.
 func (r *Receiver) take(ctx context.Context, s *Source, d delivery) error {
 	e, err := s.event(d)
 	if err != nil {
@@ -191,6 +229,8 @@ func (r *Receiver) take(ctx context.Context, s *Source, d delivery) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
-	_, err = r.Append(ctx, e)
-	return err
+	if _, err = r.Append(ctx, e); err != nil {
+		return err
+	}
+	return r.Record(ctx, s.sender())
 }

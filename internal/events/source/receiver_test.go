@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/stream/streamtest"
 )
@@ -28,19 +29,20 @@ const subjects = `
 // receiving is a receiver that runs.
 type receiving struct {
 	appended chan *events.Event
+	recorded chan auth.Principal
 	// fail returns the error of an attempt to append an event.
 	fail func(*events.Event) error
 	stop func() // and waits
 }
 
 // receive runs a receiver until the test ends.
-func receive(t *testing.T, nc *nats.Conn, fail func(*events.Event) error) *receiving {
+func receive(t *testing.T, nc *nats.Conn, fail func(*events.Event) error, change ...func(*Receiver)) *receiving {
 	t.Helper()
 	set, err := open(t, subjects)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiving{appended: make(chan *events.Event, 100), fail: fail}
+	r := &receiving{appended: make(chan *events.Event, 100), recorded: make(chan auth.Principal, 100), fail: fail}
 	receiver := &Receiver{Sources: set, Conn: nc, OnError: func(error) {}, Append: func(_ context.Context, e *events.Event) (bool, error) {
 		if r.fail != nil {
 			if err := r.fail(e); err != nil {
@@ -50,6 +52,11 @@ func receive(t *testing.T, nc *nats.Conn, fail func(*events.Event) error) *recei
 		r.appended <- e
 		return true, nil
 	}}
+	receiver.Room = func(auth.Principal) time.Duration { return 0 }
+	receiver.Record = func(_ context.Context, sender auth.Principal) error { r.recorded <- sender; return nil }
+	for _, c := range change {
+		c(receiver)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); receiver.Run(ctx) }()
@@ -102,6 +109,46 @@ func publish(t *testing.T, js jetstream.JetStream, m *nats.Msg) {
 	t.Helper()
 	if _, err := js.PublishMsg(t.Context(), m); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestMessagesAwaitRoom: a message beyond the rate of its tenant becomes an event later, in its order, and
+// each has an entry in the audit log with its source. A receiver that stops gives the message back.
+func TestMessagesAwaitRoom(t *testing.T) {
+	t.Parallel()
+	nc := streamtest.Connect(t, streamtest.Server(t))
+	js := orders(t, nc, jetstream.WorkQueuePolicy)
+	for range 3 {
+		publish(t, js, &nats.Msg{Subject: "orders.new", Data: []byte(`{}`)})
+	}
+	asked, room := make(chan auth.Principal, 100), make(chan time.Duration, 100)
+	bounded := func(r *Receiver) {
+		r.Room = func(sender auth.Principal) time.Duration { asked <- sender; return <-room }
+	}
+	r := receive(t, nc, nil, bounded)
+	sender := auth.Principal{Tenant: "acme", Subject: "/nats/orders"}
+	for _, id := range []string{"ORDERS:1", "ORDERS:2"} {
+		for _, wait := range []time.Duration{time.Millisecond, time.Millisecond, 0} {
+			if got := <-asked; got.Tenant != sender.Tenant || got.Subject != sender.Subject {
+				t.Errorf("sender = %+v, want %+v", got, sender)
+			}
+			if n := len(r.appended); n != 0 {
+				t.Errorf("events before there was room = %d, want none", n)
+			}
+			room <- wait
+		}
+		if e := r.next(t); e.ID != id {
+			t.Errorf("ID = %s, want %s", e.ID, id)
+		}
+		if got := <-r.recorded; got.Subject != sender.Subject {
+			t.Errorf("recorded sender = %+v, want %+v", got, sender)
+		}
+	}
+	<-asked
+	room <- time.Hour
+	r.stop()
+	if e := receive(t, nc, nil).next(t); e.ID != "ORDERS:3" {
+		t.Errorf("ID after a restart = %s, want ORDERS:3", e.ID)
 	}
 }
 

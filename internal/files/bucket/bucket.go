@@ -4,9 +4,14 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"time"
 
+	"cloud.google.com/go/storage"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/azureblob" // azblob://
 	_ "gocloud.dev/blob/fileblob"  // file://
@@ -17,16 +22,42 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
+const (
+	// defaultAnswerTime is the value of Bucket.answerTime.
+	defaultAnswerTime = 2 * time.Minute
+	// maxAttempts bounds the attempts of one request to Google: its SDK repeats it without end. The SDKs
+	// of the other clouds have about the same bound.
+	maxAttempts = 4
+)
+
 // Bucket implements files.Storage. Each blob is an object. It is safe for concurrent use.
-type Bucket struct{ bucket *blob.Bucket }
+type Bucket struct {
+	bucket *blob.Bucket
+	parts  *parts // nil = the store is not S3
+	// answerTime bounds how long a cloud may take no bytes, give none, or not answer.
+	answerTime time.Duration
+}
 
 // Open opens the bucket of a URL (https://gocloud.dev/howto/blob/). The caller closes it.
-func Open(ctx context.Context, url string) (*Bucket, error) {
-	opened, err := blob.OpenBucket(ctx, url)
+func Open(ctx context.Context, bucketURL string) (*Bucket, error) {
+	u, err := url.Parse(bucketURL)
 	if err != nil {
 		return nil, fmt.Errorf("bucket: %w", err)
 	}
-	return &Bucket{opened}, nil
+	opened, err := blob.DefaultURLMux().OpenBucketURL(ctx, u)
+	if err != nil {
+		return nil, fmt.Errorf("bucket: %w", err)
+	}
+	b := &Bucket{bucket: opened, answerTime: defaultAnswerTime}
+	var google *storage.Client
+	if opened.As(&google) {
+		google.SetRetry(storage.WithMaxAttempts(maxAttempts))
+	}
+	var amazon *s3.Client
+	if opened.As(&amazon) {
+		b.parts = &parts{client: amazon, bucket: u.Host, prefix: u.Query().Get("prefix")}
+	}
+	return b, nil
 }
 
 // Close closes the bucket.
@@ -40,30 +71,91 @@ func (b *Bucket) Write(ctx context.Context, name string, r io.Reader) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	if _, err := io.Copy(w, r); err != nil {
+	from := &source{r: r, silence: time.AfterFunc(b.answerTime, cancel), answerTime: b.answerTime}
+	defer from.silence.Stop()
+	if _, err = io.Copy(w, from); err != nil {
 		cancel() // Close then discards the object
-		_ = w.Close()
-		return err
 	}
-	return unavailable(w.Close())
+	if closeErr := w.Close(); err == nil {
+		err = closeErr
+	}
+	if from.err != nil {
+		return from.err
+	}
+	return unavailable(err)
 }
 
 // Open implements files.Storage.
 func (b *Bucket) Open(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
-	r, err := b.bucket.NewRangeReader(ctx, name, offset, -1, nil)
-	if err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	o := &object{silence: time.AfterFunc(b.answerTime, cancel), answerTime: b.answerTime, cancel: cancel}
+	defer o.silence.Stop()
+	var err error
+	if o.Reader, err = b.bucket.NewRangeReader(ctx, name, offset, -1, nil); err != nil {
+		cancel()
 		return nil, unavailable(err)
 	}
-	return r, nil
+	return o, nil
 }
 
 // Remove implements files.Storage.
 func (b *Bucket) Remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, b.answerTime)
+	defer cancel()
 	err := b.bucket.Delete(ctx, name)
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil
+		err = nil
+	}
+	if err == nil && b.parts != nil {
+		err = b.parts.remove(ctx, name)
 	}
 	return unavailable(err)
+}
+
+// source is the source of a new object. The time that the cloud may be silent does not run while the
+// source is read.
+type source struct {
+	r          io.Reader
+	silence    *time.Timer
+	answerTime time.Duration
+	err        error // of r
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	s.silence.Stop()
+	n, err := s.r.Read(p)
+	s.silence.Reset(s.answerTime)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err //nolint:wrapcheck // a reader returns io.EOF as it is
+}
+
+// object is an open object.
+type object struct {
+	*blob.Reader
+
+	silence    *time.Timer
+	answerTime time.Duration
+	cancel     context.CancelFunc
+}
+
+// Read implements io.Reader.
+func (o *object) Read(p []byte) (int, error) {
+	o.silence.Reset(o.answerTime)
+	defer o.silence.Stop()
+	n, err := o.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = unavailable(err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (o *object) Close() error {
+	o.cancel()
+	return o.Reader.Close()
 }
 
 // unavailable marks an error of the bucket as stream.ErrUnavailable; nil stays nil.

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/internal/files/bucket"
+	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
@@ -113,5 +117,36 @@ func wantObjects(t *testing.T, dir string, want int) {
 	}
 	if len(entries) != want {
 		t.Errorf("objects = %d, want %d", len(entries), want)
+	}
+}
+
+// TestSilentCloud: a cloud that accepts requests and does not answer fails every operation.
+func TestSilentCloud(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	cloud := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-held:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(cloud.Close)
+	t.Cleanup(func() { close(held) })
+	b, err := bucket.Open(t.Context(), "s3://files?region=eu-central-1&use_path_style=true&anonymous=true&endpoint="+cloud.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	b.SetAnswerTime(50 * time.Millisecond)
+	large := make([]byte, 40<<20) // more than the SDK buffers
+	for operation, err := range map[string]error{
+		"write":          b.Write(t.Context(), "a", strings.NewReader("small")),
+		"write in parts": b.Write(t.Context(), "a", bytes.NewReader(large)),
+		"open":           func() error { _, err := b.Open(t.Context(), "a", 0); return err }(),
+		"remove":         b.Remove(t.Context(), "a"),
+	} {
+		if !errors.Is(err, stream.ErrUnavailable) {
+			t.Errorf("%s: got %v, want %v", operation, err, stream.ErrUnavailable)
+		}
 	}
 }

@@ -91,7 +91,8 @@ type Config struct {
 	Principals *principals.Principals
 	// Sources has the sources of events in NATS. nil = there are none.
 	Sources *source.Set
-	// Quotas are the quotas of tenants for runs of schedules. nil = the defaults.
+	// Quotas are the quotas of tenants for runs of schedules, and the rates of their sources of events in
+	// NATS. nil = the defaults.
 	Quotas *quota.Table
 	// Files stores the files of tenants. nil = there are none.
 	Files *files.Store
@@ -221,7 +222,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	a.Dispatch = &dispatch.Dispatcher{Log: l, Temporal: cfg.Temporal}
 	a.Prices = cfg.Prices
 	if !cfg.Queues.ToolsOnly {
-		if n.routing, err = startRouting(ctx, a.Dispatch, cfg.Snapshots, c, cfg.Sources, cfg.Logger); err != nil {
+		if n.routing, err = startRouting(ctx, a.Dispatch, cfg.Snapshots, c, receiver(cfg.Sources, quota.NewRates(cfg.Quotas), n.audit), cfg.Logger); err != nil {
 			return nil, errors.Join(err, n.stopBackground(ctx))
 		}
 		a.Events = n.routing.router
@@ -417,16 +418,19 @@ func (n *Node) stopBackground(ctx context.Context) error {
 	if n.restore != nil {
 		g.Go(func() error { n.restore.stop(); return nil })
 	}
-	g.Go(func() error { n.routing.stop(); return nil })
+	g.Go(func() error {
+		n.routing.stop() // its last messages are recorded
+		if n.audit != nil {
+			n.audit.Close()
+		}
+		return nil
+	})
 	g.Go(n.commands.Stop)
 	if n.models != nil {
 		g.Go(func() error { n.models.Stop(); return nil })
 	}
 	if n.threads != nil {
 		g.Go(func() error { n.threads.Stop(); return nil })
-	}
-	if n.audit != nil {
-		g.Go(func() error { n.audit.Close(); return nil })
 	}
 	if n.board != nil {
 		g.Go(func() error { n.board.Stop(); return nil })

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -14,7 +15,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/internal/audit"
+	"github.com/perdure/perdure/internal/audit/store"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/control/dispatch"
+	"github.com/perdure/perdure/internal/control/quota"
 	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/internal/events/source"
 	"github.com/perdure/perdure/runs"
@@ -33,19 +38,20 @@ type routing struct {
 }
 
 // startRouting opens the store of events, loads the waits and the agents, and routes events until stop,
-// which the caller must call. It does not end with ctx.
+// which the caller must call. It does not end with ctx. The receiver has all but its connection and what
+// it does with messages.
 func startRouting(
-	ctx context.Context, d *dispatch.Dispatcher, snapshots *snapshot.Store, agents *catalog.Catalog, sources *source.Set, logger *slog.Logger,
+	ctx context.Context, d *dispatch.Dispatcher, snapshots *snapshot.Store, agents *catalog.Catalog, receiver *source.Receiver, logger *slog.Logger,
 ) (*routing, error) {
-	store, err := events.Open(ctx, d.Log)
+	kept, err := events.Open(ctx, d.Log)
 	if err != nil {
 		return nil, err
 	}
-	waits, err := store.Watch(ctx)
+	waits, err := kept.Watch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &routing{router: events.NewRouter(store, waits)}
+	r := &routing{router: events.NewRouter(kept, waits)}
 	if r.agents, err = agents.Watch(ctx); err != nil {
 		waits.Stop()
 		return nil, err
@@ -54,7 +60,7 @@ func startRouting(
 	r.router.OnError = r.burst(func(err error, count int) { logger.Warn("events are routed again", "error", err, "count", count) })
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wait.Go(func() { r.router.Run(ctx) })
-	receiver := &source.Receiver{Sources: sources, Conn: d.Log.Conn(), Append: store.Append}
+	receiver.Conn, receiver.Append = d.Log.Conn(), kept.Append
 	receiver.OnError = r.burst(func(err error, count int) { logger.Warn("a source of events failed", "error", err, "count", count) })
 	r.wait.Go(func() { receiver.Run(ctx) })
 	return r, nil
@@ -65,6 +71,23 @@ func (r *routing) burst(report func(err error, count int)) func(error) {
 	b := newBurst(report)
 	r.bursts = append(r.bursts, b)
 	return b.add
+}
+
+// receiver returns the receiver of the messages of sources, which are bound by rates and recorded like
+// webhooks.
+func receiver(sources *source.Set, rates *quota.Rates, w *store.Writer) *source.Receiver {
+	return &source.Receiver{
+		Sources: sources,
+		Room: func(sender auth.Principal) time.Duration {
+			if exceeded, ok := errors.AsType[*quota.RateError](rates.Take(sender, true)); ok {
+				return exceeded.Wait
+			}
+			return 0
+		},
+		Record: func(ctx context.Context, sender auth.Principal) error {
+			return w.Record(ctx, store.OfTenant(sender.Tenant), audit.Entry{Action: audit.SendEvent, Outcome: audit.Accepted, Actor: audit.ActorOf(sender)})
+		},
+	}
 }
 
 // stop ends the routing and waits for it. r may be nil.
