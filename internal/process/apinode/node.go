@@ -211,7 +211,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Quotas:     cfg.Quotas,
 		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
-		Workers:    n.workers, Environment: cfg.Environment,
+		Workers:    n.workers, ModelCalls: n.modelCalls, Environment: cfg.Environment,
 		Audit: &n.audit.Audit, Console: pages,
 		Events: eventStore, Waits: n.waits, Sources: cfg.Sources, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger, Files: stored,
 	})
