@@ -191,6 +191,7 @@ func (r *Receiver) take(ctx context.Context, s *Source, d delivery) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
+	e.Via = events.ViaNATS
 	_, err = r.Append(ctx, e)
 	return err
 }
