@@ -111,7 +111,7 @@ func (t *traceTree) line(s *client.Span) string {
 	if s.Decision != "" {
 		parts = append(parts, s.Decision)
 	}
-	at := "+" + spanDuration(s.StartedAt.Sub(t.trace.StartedAt))
+	at := "+" + spanDuration(max(0, s.StartedAt.Sub(t.trace.StartedAt)))
 	if s.EndedAt.IsZero() {
 		parts = append(parts, at)
 	} else {
