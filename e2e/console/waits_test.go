@@ -40,6 +40,16 @@ func TestWaits(t *testing.T) {
 	tab.Await(row, "where order.id is A-1")
 	tab.Await(row+" >> time", "6 d 23 h")
 	tab.WantAccessible()
+	tab.Resize(390, 844)
+	var hidden []string
+	tab.Evaluate(`[...document.querySelectorAll("table[aria-label=Waits] :is(a, button)")].filter((control) => {
+		const { left, right } = control.getBoundingClientRect();
+		return left < 0 || right > innerWidth;
+	}).map((control) => control.textContent)`, &hidden)
+	if len(hidden) > 0 {
+		t.Errorf("links and buttons beyond the edge of a page of 390 pixels: got %q, want none", hidden)
+	}
+	tab.WantAccessible()
 	tab.Click(row + " >> role=button[name=/Continue now/]")
 	tab.Await("[role=dialog]", "as if the event console.paid had arrived")
 	tab.WantAccessible()
