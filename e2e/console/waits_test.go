@@ -65,6 +65,19 @@ func TestWaits(t *testing.T) {
 	sendEvent(t, `{"specversion": "1.0", "id": "`+second+`", "source": "/shop", "type": "console.paid", "data": {"order": {"id": "A-2"}, "amount": 80}}`)
 	tab.AwaitGone(row)
 	wantAmount(t, second, 80)
+
+	var page struct {
+		Items []struct{ RunID, Continues string }
+	}
+	kit.Shared.GetJSON(t, "/v1/threads/"+second+"/runs", &page)
+	if len(page.Items) != 2 || page.Items[0].Continues != page.Items[1].RunID {
+		t.Fatalf("runs = %+v, want the one that the event has continued, and the one before", page.Items)
+	}
+	tab = kit.OpenTab(t, kit.Shared.URL("/console/threads/"+second+"/runs/"+page.Items[0].RunID+"?tab=content"))
+	for _, text := range []string{"event console.paid", "with the ID " + second, "from the source /shop"} {
+		tab.Await("[aria-label='Input and output']", text)
+	}
+	tab.WantAccessible()
 }
 
 // TestWaitInChat: a wait is a card with the time left, and no form that asks the user. Its buttons
