@@ -103,6 +103,7 @@ func (a *Activities) callModel(ctx context.Context, in runs.ModelCall) (runs.Mod
 	if err != nil {
 		return answer, err
 	}
+	countOutput(ctx, in, answer)
 	return answer, a.countAnswer(ctx, in, answer)
 }
 

@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
+	"github.com/perdure/perdure/stream"
 )
 
 // This file publishes what happens to interrupts. The thread's workflow schedules one notification
@@ -35,9 +37,11 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 		if interrupt.Client {
 			continue
 		}
+		var kind stream.WaitKind // of a wait
 		isWait, hasEnded := interrupt.Question != nil && interrupt.Question.Waits, inbox.EventType(in.Event).Settles()
 		if isWait {
-			if err := a.noteWait(ctx, in, interrupt); err != nil {
+			var err error
+			if kind, err = a.noteWait(ctx, in, interrupt); err != nil {
 				return err
 			}
 		}
@@ -59,6 +63,9 @@ func (a *Activities) notify(ctx context.Context, in runs.Notification) error {
 		if isWait {
 			if err := a.Log.AppendAudit(ctx, runOf(in.Run), eventID(in, approval), inbox.Entry{Tenant: in.Run.Tenant, Event: *event}); err != nil {
 				return err
+			}
+			if len(approval.Decisions) > 0 {
+				telemetry.CountEndedWait(ctx, string(kind), waitEnd(kind, approval.Decisions[len(approval.Decisions)-1]))
 			}
 			continue
 		}

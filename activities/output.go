@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/activities/narration"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/pipeline"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -31,6 +32,19 @@ func (a *Activities) output(ctx context.Context, s runs.Step, d *agents.Definiti
 // requiredOutput returns the output as the call of a model, or of a remote agent, checks it.
 func requiredOutput(in runs.ModelCall, o *agents.Output) narration.RequiredOutput {
 	return narration.RequiredOutput{Output: o, Repairs: in.Repairs, RepairID: runOf(in.Run).Identify("repair", in.ID)}
+}
+
+// countOutput counts the answer of a model call whose record was written, for metrics. An answer that was
+// sent back counts later: with the one that follows.
+func countOutput(ctx context.Context, in runs.ModelCall, answer runs.ModelAnswer) {
+	switch {
+	case answer.Output == runs.OutputInvalid:
+		telemetry.CountOutput(ctx, in.Agent, telemetry.OutputFailed)
+	case answer.Output == runs.OutputValid && in.Repairs > 0:
+		telemetry.CountOutput(ctx, in.Agent, telemetry.OutputRepaired)
+	case answer.Output == runs.OutputValid:
+		telemetry.CountOutput(ctx, in.Agent, telemetry.OutputValid)
+	}
 }
 
 // keptResult returns the result that a record keeps; nil = record is 0.

@@ -46,6 +46,7 @@ func (a *Activities) callRemote(ctx, work context.Context, t turn, prepareErr er
 	if answer, err = a.finishRemote(finalCtx, t, relayed, answer); err != nil {
 		return answer, err
 	}
+	countOutput(ctx, t.in, answer)
 	return answer, a.countAnswer(ctx, t.in, answer)
 }
 

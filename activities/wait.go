@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/tools"
@@ -26,18 +28,19 @@ func waitOf(raised *tools.Raised) *stream.Wait {
 	}
 }
 
-// noteWait notes a wait that has opened or ended, for those that list waits and for events. An event
-// that has arrived before may end the wait at once.
-func (a *Activities) noteWait(ctx context.Context, in runs.Notification, interrupt runs.Interrupt) error {
-	if a.Events == nil {
-		return nil
-	}
+// noteWait notes a wait that has opened or ended, for those that list waits and for events, and returns
+// its kind. An event that has arrived before may end the wait at once.
+func (a *Activities) noteWait(ctx context.Context, in runs.Notification, interrupt runs.Interrupt) (stream.WaitKind, error) {
 	question, err := a.Log.ToolQuestion(ctx, interrupt.Question.Seq)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if question.Wait == nil {
-		return fmt.Errorf("activities: record %d has no wait", interrupt.Question.Seq)
+		return "", fmt.Errorf("activities: record %d has no wait", interrupt.Question.Seq)
+	}
+	kind := question.Wait.Kind
+	if a.Events == nil {
+		return kind, nil
 	}
 	w := &events.Wait{
 		ID: interruptID(runOf(in.Run), interrupt.Name()), Tenant: in.Run.Tenant, ThreadID: in.Run.Thread, RunID: stream.ShownRunID(in.Run.ID), Agent: in.Agent,
@@ -46,12 +49,27 @@ func (a *Activities) noteWait(ctx context.Context, in runs.Notification, interru
 		CallID: interrupt.ID, Number: interrupt.Question.Number, RunRef: in.Run.ID,
 	}
 	if interrupt.Decision != nil || in.Event == runs.EventDecided || in.Event == runs.EventExpired {
-		return a.Events.Store.Unregister(ctx, w)
+		return kind, a.Events.Store.Unregister(ctx, w)
 	}
-	if err := a.Events.Store.Register(ctx, w); err != nil || w.Kind != stream.WaitEvent {
-		return err
+	if err := a.Events.Store.Register(ctx, w); err != nil || kind != stream.WaitEvent {
+		return kind, err
 	}
-	return a.Events.FindKept(ctx, w)
+	return kind, a.Events.FindKept(ctx, w)
+}
+
+// waitEnd returns how a wait has ended, for metrics. decision is what has ended it.
+func waitEnd(kind stream.WaitKind, decision inbox.Decision) string {
+	switch {
+	case decision.Decision == string(runs.DecisionExpire) && kind == stream.WaitTimer:
+		return telemetry.WaitFired
+	case decision.Decision == string(runs.DecisionExpire):
+		return telemetry.WaitTimedOut
+	case decision.Decision != string(runs.DecisionAnswer):
+		return telemetry.WaitCancelled
+	case decision.Channel == events.Channel:
+		return telemetry.WaitEvent
+	}
+	return telemetry.WaitContinued
 }
 
 // boundWait returns why an agent may not wait so long; "" = it may, and an event without a timeout has

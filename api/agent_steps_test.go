@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,31 @@ steps:
       - {when: state.left, steps: [{name: both, parallel: [{name: one, set: {/one: 1}}, {name: two, steps: [{name: asks, approve: {message: "` + mark + `"}}]}]}]}
       - {steps: [{name: other, set: {/other: 1}}]}
 `
+
+// TestAgentTriggers: callers that may read the definition receive the triggers of an agent, with exact
+// numbers and without the input. The list of agents has none.
+func TestAgentTriggers(t *testing.T) {
+	t.Parallel()
+	f := setupTenants(t)
+	const path = "/v1/agents/intake"
+	f.do(http.MethodPut, path, `name: intake
+model: test/m
+triggers:
+  - {event: order.created, match: {country: DE, big: 9007199254740993}, runAs: shop, thread: "order-${event.data.id}", input: "`+mark+`", onBusy: reject}
+  - {event: order.paid, input: "`+mark+`"}
+`, operator...).agent(t, http.StatusCreated)
+	const want = `"triggers":[{"event":"order.created","match":{"big":9007199254740993,"country":"DE"},"thread":"order-${event.data.id}","runAs":"shop","onBusy":"reject"},{"event":"order.paid"}]`
+	if a := f.do(http.MethodGet, path, "", operator...); !strings.Contains(a.body, want) {
+		t.Errorf("the agent for an operator: got %s, want %s", a.body, want)
+	}
+	for name, a := range map[string]string{
+		"the agent for a user": f.do(http.MethodGet, path, "", headersOf("eve")...).body, "the list": f.do(http.MethodGet, "/v1/agents", "", operator...).body,
+	} {
+		if !strings.Contains(a, `"intake"`) || strings.Contains(a, "triggers") {
+			t.Errorf("%s: got %s, want no triggers", name, a)
+		}
+	}
+}
 
 // TestAgentSteps: a caller that may run a pipeline receives its steps, without prompts and
 // arguments. Only those that may read the definition receive conditions. The list names the agents

@@ -105,6 +105,9 @@ type Config struct {
 	// Workers returns the workers that announce themselves. It is called concurrently. nil = there
 	// are none.
 	Workers func() []systemroutes.Worker
+	// ModelCalls returns what keeps workers from calling models. It is called concurrently. nil =
+	// nothing does.
+	ModelCalls func(ctx context.Context) systemroutes.ModelCalls
 
 	// Inbox has the open interrupts of all threads. nil = the routes of the inbox and of links are
 	// missing.

@@ -49,6 +49,12 @@ func withSystem(c *api.Config) {
 	c.Environment = systemroutes.Environment{
 		Mode: "api", TemporalAddress: "temporal:7233", TemporalNamespace: "prod", TemporalUI: "https://temporal.example", TraceURL: "https://traces.example/{traceId}",
 	}
+	c.ModelCalls = func(context.Context) systemroutes.ModelCalls {
+		circuit := systemroutes.Circuit{Worker: "w1", State: "open", Since: time.UnixMilli(0).UTC()}
+		return systemroutes.ModelCalls{
+			Models: []systemroutes.Model{{Model: "openai/gpt-5", Circuits: []systemroutes.Circuit{circuit}}}, Providers: []systemroutes.Provider{{Provider: "openai", Calls: 2, Waiting: 1}},
+		}
+	}
 	c.Workers = func() []systemroutes.Worker {
 		return []systemroutes.Worker{{Name: "w1", Version: "v1", Queues: []string{"perdure", "gpu", "broken"}, Tools: []string{"charge"}, SeenAt: time.Now()}}
 	}
@@ -67,6 +73,7 @@ func TestSystem(t *testing.T) {
 	for _, want := range []string{
 		`"mode":"api"`, `"ready":true`, `{"name":"log","ready":true},{"name":"temporal","ready":true},{"name":"threads","ready":true}`,
 		`"name":"w1"`, `"tools":["charge"]`,
+		`"models":[{"model":"openai/gpt-5","circuits":[{"worker":"w1","state":"open","since":"1970-01-01T00:00:00Z"}]}],"providers":[{"provider":"openai","calls":2,"waiting":1}]`,
 		`"queues":[{"name":"gpu","tasks":"activity","pollers":1,"backlog":2,"backlogSeconds":1.5},{"name":"perdure","tasks":"activity",`,
 		`{"name":"perdure","tasks":"workflow",`,
 		`"streams":[{"name":"PERDURE",`, `"temporal":{"address":"temporal:7233","namespace":"prod","version":"1.32.1"}`,

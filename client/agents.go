@@ -33,6 +33,21 @@ type Agent struct {
 	// Warnings are about names in the definition that no worker has, such as MCP servers, scripts and
 	// model providers without a key. Those of PutAgent and PutDraft are about unknown tools, too.
 	Warnings []string `json:"warnings"`
+	// Triggers start runs for events. Only Agent returns them, and only to callers that may read the
+	// definition.
+	Triggers []AgentTrigger `json:"triggers"`
+}
+
+// AgentTrigger starts a run of an agent for each event that it matches.
+type AgentTrigger struct {
+	Event string `json:"event"` // the type of the events
+	// Match has the values that the data of the event must have, by their paths.
+	Match map[string]any `json:"match"`
+	// Thread is a template of the ID of the thread; "" = each event has a thread of its own.
+	Thread string `json:"thread"`
+	RunAs  string `json:"runAs"` // the service as which the run acts; "" = an anonymous caller
+	// OnBusy is what happens if the thread has another active run; "" = enqueue.
+	OnBusy string `json:"onBusy"`
 }
 
 // Scope tells to whom an agent belongs. In a request, "" is the default of the server: a publication

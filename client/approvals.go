@@ -57,7 +57,8 @@ type RecordedDecision struct {
 	Decision string    `json:"decision"`
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
-	// Channel is how it reached the API: input, http, websocket, batch, link or cli.
+	// Channel is how it reached the API: input, http, websocket, batch, link or cli; or event if an
+	// event has ended a wait.
 	Channel string `json:"channel"`
 	// Issuer is the subject that created the link by which the decision was made.
 	Issuer     string `json:"issuer"`

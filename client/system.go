@@ -12,12 +12,15 @@ type System struct {
 	Mode      string    `json:"mode"`     // name of the program
 	StartedAt time.Time `json:"startedAt"`
 	// Ready is false if one of the checks fails.
-	Ready    bool           `json:"ready"`
-	Checks   []SystemCheck  `json:"checks"`
-	Workers  []SystemWorker `json:"workers"`
-	Queues   []TaskQueue    `json:"queues"`
-	Log      SystemLog      `json:"log"`
-	Temporal SystemTemporal `json:"temporal"`
+	Ready   bool           `json:"ready"`
+	Checks  []SystemCheck  `json:"checks"`
+	Workers []SystemWorker `json:"workers"`
+	// Models are those that some workers do not call now, and Providers those with a limit and calls.
+	Models    []SystemModel    `json:"models"`
+	Providers []SystemProvider `json:"providers"`
+	Queues    []TaskQueue      `json:"queues"`
+	Log       SystemLog        `json:"log"`
+	Temporal  SystemTemporal   `json:"temporal"`
 }
 
 // SystemCheck is the result of a readiness check. Detail tells why it fails.
@@ -37,6 +40,30 @@ type SystemWorker struct {
 	Tools      []string  `json:"tools"`
 	Programs   []string  `json:"programs"`
 	SeenAt     time.Time `json:"seenAt"` // of the last announcement
+}
+
+// SystemModel is a model that some workers do not call now. PausedUntil is when its provider wants
+// calls again (Retry-After); zero = it wants them.
+type SystemModel struct {
+	Model       string          `json:"model"` // provider/model
+	Circuits    []SystemCircuit `json:"circuits"`
+	PausedUntil time.Time       `json:"pausedUntil"`
+}
+
+// SystemCircuit is the open circuit of a model in a worker. State is open, or half-open while the worker
+// makes a single call.
+type SystemCircuit struct {
+	Worker string    `json:"worker"`
+	State  string    `json:"state"`
+	Since  time.Time `json:"since"` // when it opened
+}
+
+// SystemProvider is a model provider with a limit, and the calls of all workers: the active ones, and
+// those that wait for their turn.
+type SystemProvider struct {
+	Provider string `json:"provider"`
+	Calls    int    `json:"calls"`
+	Waiting  int    `json:"waiting"`
 }
 
 // TaskQueue is a task queue of Temporal with one kind of tasks: workflow or activity.

@@ -49,20 +49,23 @@ type Span struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Status is running, waiting, finished, failed or cancelled.
-	Status        string           `json:"status"`
-	StartedAt     time.Time        `json:"startedAt"`
-	EndedAt       time.Time        `json:"endedAt"` // zero = it has not ended
-	ToolCallID    string           `json:"toolCallId"`
-	MessageID     string           `json:"messageId"`
-	InterruptID   string           `json:"interruptId"`
-	StepName      string           `json:"stepName"`
-	Agent         string           `json:"agent"`
-	Model         string           `json:"model"`
-	SubagentRunID string           `json:"subagentRunId"`
-	Decision      string           `json:"decision"` // how the interrupt was decided
-	Usage         *agui.TokenUsage `json:"usage"`
-	Cost          *SpanCost        `json:"cost"`
-	Error         *SpanError       `json:"error"`
+	Status        string    `json:"status"`
+	StartedAt     time.Time `json:"startedAt"`
+	EndedAt       time.Time `json:"endedAt"` // zero = it has not ended
+	ToolCallID    string    `json:"toolCallId"`
+	MessageID     string    `json:"messageId"`
+	InterruptID   string    `json:"interruptId"`
+	StepName      string    `json:"stepName"`
+	Agent         string    `json:"agent"`
+	Model         string    `json:"model"`
+	SubagentRunID string    `json:"subagentRunId"`
+	Decision      string    `json:"decision"` // how the interrupt was decided
+	// Awaits is the time or the event for which an interrupt waits, only with Kind, Event, Match and Until;
+	// nil = people or the client decide it.
+	Awaits *Wait            `json:"awaits"`
+	Usage  *agui.TokenUsage `json:"usage"`
+	Cost   *SpanCost        `json:"cost"`
+	Error  *SpanError       `json:"error"`
 	// Attempts are all attempts, if there was more than one, or one has failed or waited.
 	Attempts []SpanAttempt `json:"attempts"`
 	// Retry is set while a failed call is attempted again.

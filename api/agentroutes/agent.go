@@ -40,6 +40,9 @@ type Agent struct {
 	Agents []string `json:"agents,omitempty"`
 	// Steps are those of a pipeline. Only the answer about one agent has them.
 	Steps []Step `json:"steps,omitempty"`
+	// Triggers start runs for events. Only the answer about one agent has them, for callers that may
+	// read the definition.
+	Triggers []Trigger `json:"triggers,omitempty"`
 	// Warnings are about names in the definition that no worker has: MCP servers, scripts, and model
 	// providers without a key. The answer to a publication is about the names that this process does
 	// not know, tools included.
@@ -57,7 +60,7 @@ func (r *Routes) showAgent(c *gin.Context) error {
 		return err
 	}
 	answer := r.describeLive(p, r.liveNames(p.Tenant))
-	answer.Steps = r.steps(ctx, p)
+	answer.Steps, answer.Triggers = r.steps(ctx, p), r.triggers(ctx, p)
 	c.Header("ETag", etag(p.Revision))
 	return request.WriteJSON(c, http.StatusOK, answer)
 }

@@ -106,7 +106,7 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 		if err != nil {
 			return nil, isBatch, eventProblem(pointer, err)
 		}
-		received = append(received, &events.Event{Content: *e, Tenant: tenant})
+		received = append(received, &events.Event{Content: *e, Tenant: tenant, Via: events.ViaAPI})
 	}
 	return received, isBatch, nil
 }

@@ -44,6 +44,7 @@ func (r *Routes) receiveWebhook(c *gin.Context) error {
 		auditing.Detail(ctx, "type", "challenge")
 		return request.WriteJSON(c, http.StatusOK, gin.H{"challenge": message.Challenge})
 	}
+	message.Event.Via = events.ViaWebhook
 	isNew, err := r.Store.Append(ctx, message.Event)
 	if err != nil {
 		return err

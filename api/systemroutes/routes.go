@@ -26,8 +26,8 @@ const maxAge = time.Second
 // timeout bounds the requests of one description.
 const timeout = 3 * time.Second
 
-// Routes serves the description of the system. All fields but Workers are required. It is safe for
-// concurrent use.
+// Routes serves the description of the system. All fields but Workers and ModelCalls are required. It
+// is safe for concurrent use.
 type Routes struct {
 	problem.Writer
 
@@ -38,6 +38,9 @@ type Routes struct {
 	Started     time.Time
 	// Workers returns the workers that announce themselves. It is called concurrently. nil = none.
 	Workers func() []Worker
+	// ModelCalls returns what keeps workers from calling models. It is called concurrently. nil =
+	// nothing does.
+	ModelCalls func(ctx context.Context) ModelCalls
 	// Checks makes all readiness checks, or returns results that are a second old.
 	Checks func(ctx context.Context) []Check
 	// Node returns what this process serves now. It is called concurrently.
@@ -82,7 +85,7 @@ func (r *Routes) describe(ctx context.Context) *System {
 	defer cancel()
 	env := r.Environment
 	s := &System{
-		Info: version.Read(), Mode: env.Mode, StartedAt: r.Started.UTC(), Ready: true, Workers: []Worker{}, Links: env.Links(), Node: r.Node(),
+		Info: version.Read(), Mode: env.Mode, StartedAt: r.Started.UTC(), Ready: true, Workers: []Worker{}, ModelCalls: ModelCalls{[]Model{}, []Provider{}}, Links: env.Links(), Node: r.Node(),
 		Temporal: Temporal{Address: env.TemporalAddress, Namespace: env.TemporalNamespace},
 	}
 	if r.Workers != nil {
@@ -90,6 +93,9 @@ func (r *Routes) describe(ctx context.Context) *System {
 	}
 	var wait sync.WaitGroup
 	wait.Go(func() { s.Checks = r.Checks(ctx) })
+	if r.ModelCalls != nil {
+		wait.Go(func() { s.ModelCalls = r.ModelCalls(ctx) })
+	}
 	wait.Go(func() { s.Log = r.describeLog(ctx) })
 	wait.Go(func() { s.Queues = r.taskQueues(ctx, s.Workers) })
 	wait.Go(func() {

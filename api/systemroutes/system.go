@@ -13,9 +13,10 @@ type System struct {
 	Mode      string    `json:"mode"`
 	StartedAt time.Time `json:"startedAt"`
 	// Ready is false if one of the checks fails.
-	Ready    bool        `json:"ready"`
-	Checks   []Check     `json:"checks"`
-	Workers  []Worker    `json:"workers"`
+	Ready   bool     `json:"ready"`
+	Checks  []Check  `json:"checks"`
+	Workers []Worker `json:"workers"`
+	ModelCalls
 	Queues   []TaskQueue `json:"queues"`
 	Log      Log         `json:"log"`
 	Temporal Temporal    `json:"temporal"`

@@ -40,6 +40,16 @@ func TestWaits(t *testing.T) {
 	tab.Await(row, "where order.id is A-1")
 	tab.Await(row+" >> time", "6 d 23 h")
 	tab.WantAccessible()
+	tab.Resize(390, 844)
+	var hidden []string
+	tab.Evaluate(`[...document.querySelectorAll("table[aria-label=Waits] :is(a, button)")].filter((control) => {
+		const { left, right } = control.getBoundingClientRect();
+		return left < 0 || right > innerWidth;
+	}).map((control) => control.textContent)`, &hidden)
+	if len(hidden) > 0 {
+		t.Errorf("links and buttons beyond the edge of a page of 390 pixels: got %q, want none", hidden)
+	}
+	tab.WantAccessible()
 	tab.Click(row + " >> role=button[name=/Continue now/]")
 	tab.Await("[role=dialog]", "as if the event console.paid had arrived")
 	tab.WantAccessible()
@@ -55,6 +65,19 @@ func TestWaits(t *testing.T) {
 	sendEvent(t, `{"specversion": "1.0", "id": "`+second+`", "source": "/shop", "type": "console.paid", "data": {"order": {"id": "A-2"}, "amount": 80}}`)
 	tab.AwaitGone(row)
 	wantAmount(t, second, 80)
+
+	var page struct {
+		Items []struct{ RunID, Continues string }
+	}
+	kit.Shared.GetJSON(t, "/v1/threads/"+second+"/runs", &page)
+	if len(page.Items) != 2 || page.Items[0].Continues != page.Items[1].RunID {
+		t.Fatalf("runs = %+v, want the one that the event has continued, and the one before", page.Items)
+	}
+	tab = kit.OpenTab(t, kit.Shared.URL("/console/threads/"+second+"/runs/"+page.Items[0].RunID+"?tab=content"))
+	for _, text := range []string{"event console.paid", "with the ID " + second, "from the source /shop"} {
+		tab.Await("[aria-label='Input and output']", text)
+	}
+	tab.WantAccessible()
 }
 
 // TestWaitInChat: a wait is a card with the time left, and no form that asks the user. Its buttons

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,14 +83,33 @@ func (e *environment) showAgent() *cobra.Command {
 			return err
 		}
 		v := a.Value
-		return e.printResult(cmd, a.JSON, "", [][]string{
+		rows := [][]string{
 			{"agent", v.Name}, {"scope", string(v.Scope)}, {"description", v.Description}, {"model", modelOf(v)}, {"revision", v.Revision},
 			{"tools", strings.Join(v.Tools, ", ")}, {"unavailable", strings.Join(v.UnavailableTools, ", ")}, {"warnings", strings.Join(v.Warnings, "; ")},
-		})
+		}
+		for _, t := range v.Triggers {
+			rows = append(rows, []string{"trigger", triggerText(t)})
+		}
+		return e.printResult(cmd, a.JSON, "", rows)
 	})
 	cmd.Flags().StringVar(&revision, "revision", "", "show the definition of this revision, as YAML")
 	readScope(cmd, &scope)
 	return cmd
+}
+
+// triggerText returns a trigger as a text: the event, and where and as whom the run starts.
+func triggerText(t client.AgentTrigger) string {
+	text := t.Event
+	if len(t.Match) > 0 {
+		if match, err := json.Marshal(t.Match); err == nil {
+			text += " with " + string(match)
+		}
+	}
+	text += ", on " + cmp.Or(t.Thread, "a thread of its own") + ", as " + cmp.Or(t.RunAs, "an anonymous caller")
+	if t.OnBusy != "" {
+		text += ", " + t.OnBusy + " if the thread is busy"
+	}
+	return text
 }
 
 // readScope adds the flag --scope to a command that reads an agent.

@@ -19,7 +19,7 @@ func (e *environment) cancelCommand() *cobra.Command {
 				return err
 			}
 			var run string
-			text := "%s is being cancelled."
+			text := "is being cancelled."
 			if len(args) > 1 {
 				run = args[1]
 			} else {
@@ -30,19 +30,40 @@ func (e *environment) cancelCommand() *cobra.Command {
 				run = t.Value.RunID
 				switch t.Value.Status {
 				case "waiting":
-					text = "%s waits for decisions: answer or reject them."
+					text = "waits for decisions: answer or reject them."
+					if wait := firstWait(t.Value); wait != nil {
+						text = oneLine(describeWait(wait), maxQuotedChars) + ". To end the wait: perdure waits cancel " + wait.ID
+					}
 				case "idle", "failed":
-					text = "%s has ended."
+					text = "has ended."
 				}
 			}
 			if err := c.Cancel(cmd.Context(), args[0], run, reason); err != nil {
 				return err
 			}
-			return e.printDone(cmd, text, run)
+			return e.printDone(cmd, "%s %s", run, text)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which the log stores")
 	return cmd
+}
+
+// firstWait returns what a thread waits for; nil = it waits for people or its client, too.
+func firstWait(t client.Thread) *client.Wait {
+	if t.Waiting == nil || len(t.Waiting.ToolCallIDs) > 0 {
+		return nil
+	}
+	var first *client.Wait
+	for _, i := range t.Waiting.Interrupts {
+		w := client.WaitOf(i)
+		if w == nil {
+			return nil
+		}
+		if first == nil {
+			first = w
+		}
+	}
+	return first
 }
 
 // steerCommand returns "steer".

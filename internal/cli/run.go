@@ -35,7 +35,8 @@ func (e *environment) runCommand() *cobra.Command {
 		Long: `Send a message to an agent and show the run.
 
 The answer goes to standard output, everything else to standard error. If TEXT is -, it is read from standard input.
-With --output json, standard output has nothing but the result of the run, for an agent with an output.
+The result of an agent with an output follows the answer, unless the answer is the result. With -q it takes the place of the answer.
+With --output json, standard output has nothing but the result of the run.
 Without TEXT the agent continues the conversation of --thread, for instance of a fork.
 After Ctrl-C the run continues, and the command prints how to show it again. If the run waits for a decision, the command
 prompts for it on a terminal; without a terminal it ends with exit code 3. If the run waits for a time or an event, the command
@@ -74,7 +75,7 @@ waits as well on a terminal; without a terminal it ends with exit code 3, too.`,
 	f.StringVar(&o.state, "state", "", "JSON that replaces the thread's state")
 	f.StringVar(&o.onBusy, "on-busy", "reject", "if another run of the thread is active: reject, enqueue or interrupt")
 	f.StringVar(&o.output, "output", outputText, "what standard output has: text, the answer, or json, the result")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the answer, and why a run failed")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show only the result, or the answer of a run without one; and why a run failed, or for what time or event it waits")
 	f.BoolVar(&o.wait, "wait", false, "if the run waits for a decision, a time or an event, wait until it continues")
 	f.BoolVar(&o.cancel, "cancel-on-interrupt", false, "cancel the run on Ctrl-C")
 	completeFlag(cmd, "thread", e.completeThreads)
@@ -141,11 +142,11 @@ func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runO
 // printResultOf prints the result in the last event of a run, as JSON. A run without a result is an
 // error.
 func printResultOf(w io.Writer, agent string, last client.Event) error {
-	finished, ok := last.Event.(*agui.RunFinished)
-	if !ok || finished.Result == nil {
+	result := resultOf(last)
+	if result == nil {
 		return fmt.Errorf("the run has no result: give the agent %s an output", oneLine(agent, maxQuotedChars))
 	}
-	return document(w, finished.Result)
+	return document(w, result)
 }
 
 // maxText bounds a text from standard input, in bytes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,7 @@ func systemRows(s client.System) [][]string {
 		}
 		rows = append(rows, []string{"worker", w.Name, fmt.Sprintf("%s, queues %s, %d tools, seen %s", version, strings.Join(w.Queues, " "), len(w.Tools), ago(w.SeenAt))})
 	}
+	rows = append(rows, modelRows(s)...)
 	for _, q := range s.Queues {
 		rows = append(rows, []string{"queue", q.Name, fmt.Sprintf("%s tasks: %d pollers, backlog %d, oldest %.0f s", q.Tasks, q.Pollers, q.Backlog, q.BacklogSeconds)})
 	}
@@ -61,6 +63,23 @@ func systemRows(s client.System) [][]string {
 			}
 		}
 		rows = append(rows, []string{"stream", stream.Name, text})
+	}
+	return rows
+}
+
+// modelRows returns the rows of models that workers do not call now, and of providers with a limit.
+func modelRows(s client.System) [][]string {
+	var rows [][]string
+	for _, m := range s.Models {
+		if left := time.Until(m.PausedUntil); left > 0 {
+			rows = append(rows, []string{"model", m.Model, fmt.Sprintf("paused by its provider for %s (Retry-After)", left.Round(time.Second))})
+		}
+		for _, c := range m.Circuits {
+			rows = append(rows, []string{"model", m.Model, fmt.Sprintf("circuit %s in %s, opened %s ago", c.State, c.Worker, ago(c.Since))})
+		}
+	}
+	for _, p := range s.Providers {
+		rows = append(rows, []string{"provider", p.Provider, fmt.Sprintf("%d active calls, %d wait for their turn", p.Calls, p.Waiting)})
 	}
 	return rows
 }

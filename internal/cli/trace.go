@@ -111,7 +111,7 @@ func (t *traceTree) line(s *client.Span) string {
 	if s.Decision != "" {
 		parts = append(parts, s.Decision)
 	}
-	at := "+" + spanDuration(s.StartedAt.Sub(t.trace.StartedAt))
+	at := "+" + spanDuration(max(0, s.StartedAt.Sub(t.trace.StartedAt)))
 	if s.EndedAt.IsZero() {
 		parts = append(parts, at)
 	} else {
@@ -123,7 +123,8 @@ func (t *traceTree) line(s *client.Span) string {
 	return strings.Join(parts, "  ")
 }
 
-// notesOf returns the lines below that of a span: its failed attempts, its error, and the retry.
+// notesOf returns the lines below that of a span: its failed attempts, what it waits for, its error, and
+// the retry.
 func notesOf(s *client.Span) []string {
 	var notes []string
 	for _, a := range s.Attempts {
@@ -146,6 +147,11 @@ func notesOf(s *client.Span) []string {
 		if w := a.Withdrawn; w != nil && w.Text != "" {
 			notes = append(notes, "  withdrawn: "+oneLine(w.Text, maxQuotedChars))
 		}
+	}
+	if w := s.Awaits; w != nil && s.EndedAt.IsZero() {
+		notes = append(notes, oneLine(describeWait(w), maxQuotedChars))
+	} else if w != nil {
+		notes = append(notes, oneLine("waited"+strings.TrimPrefix(describeWait(w), "waits"), maxQuotedChars))
 	}
 	if s.Error != nil && len(s.Attempts) == 0 {
 		notes = append(notes, errorText(s.Error))

@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,13 +26,17 @@ func TestTraceIsTree(t *testing.T) {
 			{"number":2,"status":"finished","startedAt":"2026-11-21T09:30:00.5Z","endedAt":"2026-11-21T09:30:01Z"}]},
 		{"id":"4","parentId":"2","kind":"tool","name":"pay","status":"failed","startedAt":"2026-11-21T09:30:01Z","endedAt":"2026-11-21T09:30:12.34Z",
 		 "error":{"code":"tool_failed","message":"no money","hint":"Earn some."}},
-		{"id":"5","parentId":"1","kind":"interrupt","name":"refund","status":"waiting","startedAt":"2026-11-21T09:31:30Z"}]}`), &trace); err != nil {
+		{"id":"5","parentId":"1","kind":"interrupt","name":"refund","status":"waiting","startedAt":"2026-11-21T09:31:30Z"},
+		{"id":"6","parentId":"1","kind":"interrupt","name":"nap","status":"finished","decision":"expire","startedAt":"2026-11-21T09:30:00Z","endedAt":"2026-11-21T09:31:00Z",
+		 "awaits":{"kind":"timer","until":"2026-11-21T09:31:00Z"}},
+		{"id":"7","parentId":"1","kind":"interrupt","name":"paid","status":"waiting","startedAt":"2026-11-21T09:31:30Z",
+		 "awaits":{"kind":"event","event":"payment.received","match":{"id":"A-1"},"until":"2026-11-28T09:31:00Z"}}]}`), &trace); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	answer, _ := (&environment{}).pages(&out, &out)
 	newTraceTree(answer, &trace).show()
-	const want = `run clerk  running  +0s
+	const tree = `run clerk  running  +0s
 ├─ turn 1  +0s  12.3s
 │  ├─ model m  +0s  1s  3+4 tokens
 │  │     attempt 1 failed after 500ms: worker_lost
@@ -39,9 +45,17 @@ func TestTraceIsTree(t *testing.T) {
 │  └─ tool pay  failed  +1s  11.3s
 │        tool_failed: no money
 │        hint: Earn some.
-└─ interrupt refund  waiting  +1m30s
+├─ interrupt refund  waiting  +1m30s
+├─ interrupt nap  expire  +0s  1m0s
+│     waited until NAP
+└─ interrupt paid  waiting  +1m30s
+      waits for the event payment.received id="A-1", at most until PAID
 … more spans are left out
 `
+	local := func(day, minute int) string {
+		return time.Date(2026, 11, day, 9, minute, 0, 0, time.UTC).Local().Format("2006-01-02 15:04:05 MST")
+	}
+	want := strings.NewReplacer("NAP", local(21, 31), "PAID", local(28, 31)).Replace(tree)
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}

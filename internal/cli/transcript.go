@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,8 @@ type transcript struct {
 	failures      *page // for the failures of runs: notes, unless the notes are discarded
 	// live shows text as it arrives.
 	live bool
+	// isQuiet shows the result of a run in place of its answer, if it has one.
+	isQuiet bool
 	// history also shows the messages of a snapshot that were not shown before: "tail" begins with
 	// them.
 	history bool
@@ -321,7 +324,7 @@ func (t *transcript) showCustom(e *agui.Custom) {
 // showInterrupt shows an open interrupt.
 func (t *transcript) showInterrupt(i agui.Interrupt) {
 	if w := client.WaitOf(i); w != nil {
-		t.notes.writeLine("", strong, "… %s %s", i.ID, oneLine(describeWait(w), maxQuotedChars))
+		t.showWait(t.notes, w)
 		return
 	}
 	what := oneLine(i.Message, maxQuotedChars)
@@ -334,13 +337,20 @@ func (t *transcript) showInterrupt(i agui.Interrupt) {
 	}
 }
 
+// showWait shows what a run waits for, and until when.
+func (t *transcript) showWait(to *page, w *client.Wait) {
+	to.writeLine("", strong, "… %s %s", w.ID, oneLine(describeWait(w), maxQuotedChars))
+}
+
 // finishRun shows the end of a run, and the text that was held back for a file.
 func (t *transcript) finishRun(e client.Event) {
 	t.last = e
-	if !t.live {
+	result := resultOf(e)
+	if !t.live && (result == nil || !t.isQuiet) {
 		t.writeAnswer()
 	}
 	t.answer.end()
+	defer t.writeResult(result)
 	switch e := e.Event.(type) {
 	case *agui.RunError:
 		t.failures.writeLine("", alarm, "the run failed: %s", failureText(e))
@@ -387,7 +397,11 @@ func (t *transcript) showOutcome(e *agui.RunFinished) {
 		t.notes.writeLine("", alarm, "the run was cancelled")
 	case agui.OutcomeInterrupt:
 		for _, i := range e.Outcome.Interrupts {
-			t.showInterrupt(i)
+			if w := client.WaitOf(i); w != nil {
+				t.showWait(t.failures, w)
+			} else {
+				t.showInterrupt(i)
+			}
 		}
 	case agui.OutcomeSuccess:
 		if n := len(e.Outcome.PendingToolCallIDs); n > 0 {
@@ -405,6 +419,46 @@ func (t *transcript) writeAnswer() {
 			t.answer.end()
 		}
 	}
+}
+
+// resultOf returns the result in the last event of a run; nil = it has none.
+func resultOf(e client.Event) json.RawMessage {
+	if finished, ok := e.Event.(*agui.RunFinished); ok {
+		return finished.Result
+	}
+	return nil
+}
+
+// writeResult writes the result of a run as indented JSON; nil = nothing. It omits a result that is the
+// last answer as the page shows it.
+func (t *transcript) writeResult(result json.RawMessage) {
+	var b bytes.Buffer
+	if result == nil || !t.isQuiet && isSameJSON(t.lastAnswer(), result) || json.Indent(&b, result, "", "  ") != nil {
+		return
+	}
+	text := b.Bytes()
+	if t.answer.terminal {
+		text = jsonOnTerminal(text)
+	}
+	t.notes.end()
+	t.answer.write(string(text), plain)
+	t.answer.end()
+}
+
+// lastAnswer returns the agent's last text; "" = it has written none.
+func (t *transcript) lastAnswer() string {
+	for _, id := range slices.Backward(t.order) {
+		if p := t.texts[id]; p.owner == "" && !p.reasoning && p.Len() > 0 {
+			return p.String()
+		}
+	}
+	return ""
+}
+
+// isSameJSON reports whether a text is JSON with the same value as another one.
+func isSameJSON(text string, other json.RawMessage) bool {
+	var a, b bytes.Buffer
+	return json.Compact(&a, []byte(text)) == nil && json.Compact(&b, other) == nil && bytes.Equal(a.Bytes(), b.Bytes())
 }
 
 // outcomeError returns the error for the exit code of a command about one run; nil = the run

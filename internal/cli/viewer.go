@@ -26,13 +26,13 @@ type viewer struct {
 	after       string // the cursor of the last event
 }
 
-// viewer returns a viewer that writes to the outputs of cmd. With quiet it shows only the agent's
-// answer, and the failure of a run.
+// viewer returns a viewer that writes to the outputs of cmd. With quiet it shows only the result of a
+// run, or else the agent's answer, when the run has ended; and its failure, or what it waits for.
 func (e *environment) viewer(cmd *cobra.Command, c *client.Client, quiet bool) *viewer {
 	answer, notes := e.pages(cmd.OutOrStdout(), cmd.ErrOrStderr())
 	v := &viewer{client: c, transcript: newTranscript(answer, notes), notices: cmd.ErrOrStderr()}
 	if quiet {
-		v.notes = &page{w: io.Discard, column: &column{}}
+		v.notes, v.live, v.isQuiet = &page{w: io.Discard, column: &column{}}, false, true
 	}
 	if e.json {
 		v.json = cmd.OutOrStdout()

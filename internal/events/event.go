@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -37,8 +39,25 @@ type Event struct {
 	// Sender is who sent the event, without roles; nil = an anonymous caller, or a source of the
 	// configuration.
 	Sender *auth.Principal `json:"sender,omitempty"`
+	// Via is how it has arrived.
+	Via Via `json:"via,omitempty"`
 	// ReceivedAt is when it arrived first.
 	ReceivedAt time.Time `json:"receivedAt"`
+}
+
+// Via is how an event has arrived.
+type Via string
+
+// The ways. A webhook and a subject in NATS are those of a source of the configuration.
+const (
+	ViaAPI     Via = "api"
+	ViaWebhook Via = "webhook"
+	ViaNATS    Via = "nats"
+)
+
+// count counts an outcome of the event for metrics.
+func (e *Event) count(ctx context.Context, outcome string) {
+	telemetry.CountEvent(ctx, string(e.Via), outcome)
 }
 
 // Digest identifies the event in its tenant: by its source and ID.
@@ -84,7 +103,7 @@ func (e *Event) decision(w *Wait) (*stream.Decision, error) {
 	if err != nil {
 		return nil, fmt.Errorf("events: encode event: %w", err)
 	}
-	return &stream.Decision{CallID: w.CallID, Kind: "answer", Question: w.Number, Content: answer, By: e.Sender, Channel: channel}, nil
+	return &stream.Decision{CallID: w.CallID, Kind: "answer", Question: w.Number, Content: answer, By: e.Sender, Channel: Channel}, nil
 }
 
 // encode returns the JSON of a value. It does not escape <, > and &, which would make data up to six times as
@@ -99,5 +118,5 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// channel is the channel of a decision by an event.
-const channel = "event"
+// Channel is the channel of a decision by an event.
+const Channel = "event"

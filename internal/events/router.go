@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -24,9 +25,9 @@ type Router struct {
 	Decide func(ctx context.Context, t stream.Thread, d runs.Decision) (result runs.DecisionResult, isActive bool, err error)
 	// IsDecided reports whether the log has a decision of a thread as the one that was carried out.
 	IsDecided func(ctx context.Context, t stream.Thread, d runs.Decision) (bool, error)
-	// Trigger starts the runs that an event triggers; seq is its sequence. It may be called again. nil
-	// = there are none.
-	Trigger func(ctx context.Context, e *Event, seq uint64) error
+	// Trigger starts the runs that an event triggers, and returns how many triggers match it, and how
+	// many runs it has started; seq is its sequence. It may be called again. nil = there are none.
+	Trigger func(ctx context.Context, e *Event, seq uint64) (matching, started int, err error)
 	// OnError is told of events that are attempted again.
 	OnError func(error)
 
@@ -140,22 +141,30 @@ func (r *Router) route(ctx context.Context, m jetstream.Msg) error {
 			return err
 		}
 	}
-	err = r.deliver(ctx, e, func(*Wait) bool { return true })
+	matching, err := r.deliver(ctx, e, func(*Wait) bool { return true })
 	if r.Trigger != nil {
-		err = errors.Join(err, r.Trigger(ctx, e, meta.Sequence.Stream))
+		triggers, started, failed := r.Trigger(ctx, e, meta.Sequence.Stream)
+		for range started {
+			e.count(ctx, telemetry.EventTriggered)
+		}
+		matching, err = matching+triggers, errors.Join(err, failed)
+	}
+	if matching == 0 && err == nil && meta.NumDelivered == 1 { // a wait that an attempt has ended matches no more
+		e.count(ctx, telemetry.EventUnmatched)
 	}
 	return err
 }
 
-// deliver ends the waits that an event matches and a filter accepts: one of each thread.
-func (r *Router) deliver(ctx context.Context, e *Event, filter func(*Wait) bool) error {
-	var failed error
-	for _, w := range slices.DeleteFunc(r.Waits.matching(e), func(w *Wait) bool { return !filter(w) }) {
+// deliver ends the waits that an event matches and a filter accepts: one of each thread. It returns how
+// many waits match.
+func (r *Router) deliver(ctx context.Context, e *Event, filter func(*Wait) bool) (matching int, failed error) {
+	waits := slices.DeleteFunc(r.Waits.matching(e), func(w *Wait) bool { return !filter(w) })
+	for _, w := range waits {
 		if _, err := r.end(ctx, e, w); err != nil {
 			failed = errors.Join(failed, err)
 		}
 	}
-	return failed
+	return len(waits), failed
 }
 
 // end ends a wait with an event. hasEnded is false if the thread has received the event for another
@@ -197,6 +206,7 @@ func (r *Router) end(ctx context.Context, e *Event, w *Wait) (hasEnded bool, err
 		}
 	}
 	if hasEnded {
+		e.count(ctx, telemetry.EventDelivered)
 		return true, r.Store.confirm(ctx, c)
 	}
 	return false, r.free(ctx, e, w, c)
@@ -208,9 +218,10 @@ func (r *Router) free(ctx context.Context, e *Event, w *Wait, c *claim) error {
 	if err := errors.Join(r.Store.release(ctx, c), r.Store.Unregister(ctx, w), r.Waits.catchUp(ctx)); err != nil {
 		return err
 	}
-	return r.deliver(ctx, e, func(other *Wait) bool {
+	_, err := r.deliver(ctx, e, func(other *Wait) bool {
 		return other.Tenant == w.Tenant && other.ThreadID == w.ThreadID && other.ID != w.ID
 	})
+	return err
 }
 
 // settle confirms or releases the claim of an attempt that may have died, if its wait has ended. An open

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -65,11 +66,13 @@ func (s *Store) Append(ctx context.Context, e *Event) (isNew bool, err error) {
 	}
 	_, err = s.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value}, jetstream.WithExpectLastSequencePerSubject(0))
 	if isConflict(err) {
+		e.count(ctx, telemetry.EventDuplicate)
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("events: append: %w: %w", stream.ErrUnavailable, err)
 	}
+	e.count(ctx, telemetry.EventReceived)
 	return true, nil
 }
 

@@ -202,6 +202,17 @@ func (w *Waits) matching(e *Event) []*Wait {
 	return found
 }
 
+// Counts returns the numbers of open waits of all tenants by their kinds, all of which it has.
+func (w *Waits) Counts() map[string]int64 {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	counts := map[string]int64{string(stream.WaitTimer): 0, string(stream.WaitEvent): 0}
+	for _, open := range w.byKey {
+		counts[string(open.Kind)]++
+	}
+	return counts
+}
+
 // List returns the waits of a tenant that a filter accepts, in the order of their positions: by the time
 // at which they end.
 func (w *Waits) List(tenant string, filter func(*Wait) bool) []*Wait {

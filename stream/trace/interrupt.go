@@ -25,7 +25,7 @@ func (f *Fold) beginInterrupts(rec *stream.Record, interrupts []agui.Interrupt, 
 			openedAt = rec.Time
 		}
 		n := f.beginInterrupt(rec, openedAt, stream.CallOf(i), isQuestion)
-		n.span.InterruptID, n.question = i.ID, isQuestion
+		n.span.InterruptID, n.question, n.span.Awaits = i.ID, isQuestion, awaitedBy(i)
 		if n.span.Name == "" {
 			n.span.Name = i.Reason
 		}
@@ -36,6 +36,16 @@ func (f *Fold) beginInterrupts(rec *stream.Record, interrupts []agui.Interrupt, 
 			f.interrupts[id] = f.beginInterrupt(rec, rec.Time, id, false)
 		}
 	}
+}
+
+// awaitedBy returns the time or the event for which an interrupt waits; nil = people or the client decide it.
+func awaitedBy(i agui.Interrupt) *Awaited {
+	wait := stream.WaitIn(i)
+	if wait == nil {
+		return nil
+	}
+	until, _ := time.Parse(time.RFC3339, i.ExpiresAt) // zero if it is absent or invalid
+	return &Awaited{Wait: *wait, Until: until}
 }
 
 // beginInterrupt begins the interrupt of a call. A question is part of the call that asks.

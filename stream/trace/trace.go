@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/stream"
 )
 
 // Bounds of a trace.
@@ -100,6 +101,8 @@ type Span struct {
 	// Decision is how an interrupt was decided: approve, edit, reject, answer, cancel, expire,
 	// result or abandon.
 	Decision string `json:"decision,omitempty"`
+	// Awaits is what an interrupt waits for that nobody is asked about; nil = people or the client decide it.
+	Awaits *Awaited `json:"awaits,omitempty"`
 
 	Usage *agui.TokenUsage `json:"usage,omitempty"`
 	Cost  *Cost            `json:"cost,omitempty"`
@@ -112,6 +115,13 @@ type Span struct {
 	// after the last one. Cursors of events sort as texts.
 	FirstCursor string `json:"firstCursor,omitempty"`
 	LastCursor  string `json:"lastCursor,omitempty"`
+}
+
+// Awaited is a time or an event for which a run waits.
+type Awaited struct {
+	stream.Wait
+	// Until is when the time comes, or the event is awaited no longer.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Attempt is one attempt of a call.

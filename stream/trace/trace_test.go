@@ -328,6 +328,31 @@ func TestAttemptWaitsForItsLimit(t *testing.T) {
 	}
 }
 
+// TestAwaits: the interrupt of a wait tells what it waits for, and until when.
+func TestAwaits(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	l.finish(l.begin(stream.LaneMain, "1/model"), stream.LaneMain, callsOf("sleep"), `{"outcome":"success"}`)
+	l.seal(&agui.RunFinished{ThreadID: "t", RunID: "r", Outcome: &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{
+		{
+			ID: "int_1", Reason: "perdure:event", ToolCallID: "c0", ExpiresAt: "2026-11-27T12:00:00Z",
+			Metadata: map[string]json.RawMessage{stream.MetadataWait: json.RawMessage(`{"kind":"event","event":"paid","match":{"id":1}}`)},
+		},
+		{ID: "int_2", Reason: "tool_call", ToolCallID: "c1"},
+	}}})
+	var got []string
+	for _, s := range l.read().Spans {
+		if s.InterruptID != "" {
+			encoded, err := json.Marshal(s.Awaits)
+			l.must(err)
+			got = append(got, s.InterruptID+" "+string(encoded))
+		}
+	}
+	if want := []string{`int_1 {"kind":"event","event":"paid","match":{"id":1},"until":"2026-11-27T12:00:00Z"}`, "int_2 null"}; !slices.Equal(got, want) {
+		t.Errorf("interrupts = %q, want %q", got, want)
+	}
+}
+
 // TestInterruptsAreWaits: an interrupt waits from its announcement to its decision, and the next
 // segment of the run has the call that the decision allows.
 func TestInterruptsAreWaits(t *testing.T) {

@@ -71,6 +71,21 @@ for (const [transport, options] of Object.entries(allTransports)) {
       assert.deepEqual(messages, reloaded.messages);
     });
 
+    test("the result of a structured run is that of the run until the next one begins, and the same after a reload", async (t) => {
+      const options = { threadId: "structured", agent: "counter" };
+      const live = open(t, options);
+      const runId = await live.send("Hello there");
+      const done = ({ run }: ReturnType<ThreadStore["getSnapshot"]>) => run.runId === runId && run.status === "idle";
+      const { run } = await when(live, done);
+      assert.deepEqual(run.result, { total: 84 });
+      const reloaded = await when(open(t, options), done);
+      assert.deepEqual(reloaded.run, run);
+      const next = await live.send("Hello");
+      const running = await when(live, (snapshot) => snapshot.run.runId === next);
+      assert.ok(running.run.status === "idle" || running.run.result === undefined, "a run that is active has the result of the one before");
+      await when(live, (snapshot) => snapshot.run.runId === next && snapshot.run.status === "idle");
+    });
+
     test("a message that the server refuses disappears", async (t) => {
       const store = open(t, { threadId: "refused", agent: "no such agent" });
       await assert.rejects(store.send("Hello"), { code: "unknown_agent" });

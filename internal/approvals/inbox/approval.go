@@ -80,7 +80,8 @@ type Decision struct {
 	By string `json:"by,omitempty"`
 	// At is the time of the decision or expiry.
 	At time.Time `json:"at"`
-	// Channel is how the decision reached the API: input, http, websocket, batch, link or cli.
+	// Channel is how the decision reached the API: input, http, websocket, batch, link or cli; or event
+	// if an event has ended a wait.
 	Channel string `json:"channel,omitempty"`
 	// Issuer is the subject that created the link by which the decision was made; "" = there was no
 	// link, or an anonymous caller created it.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +34,7 @@ type breaker struct {
 
 	mu    sync.Mutex
 	until time.Time // end of the open state; guarded by mu
+	since time.Time // when the circuit opened that has not closed since; guarded by mu
 }
 
 const (
@@ -70,7 +73,7 @@ func (b *breakers) make(model string) *breaker {
 			provider, name, _ := strings.Cut(model, "/")
 			switch {
 			case to == gobreaker.StateOpen:
-				made.open(time.Now().Add(b.openTime))
+				made.open(b.openTime, from == gobreaker.StateClosed)
 				if from == gobreaker.StateClosed {
 					telemetry.CountOpenCircuits(context.Background(), provider, name, 1)
 				}
@@ -92,11 +95,41 @@ func (b *breakers) drop(model string, answering *breaker) {
 	}
 }
 
-// open sets the end of the open state.
-func (b *breaker) open(until time.Time) {
+// open sets the end of the open state. isFirst means that the circuit was closed before.
+func (b *breaker) open(d time.Duration, isFirst bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.until = until
+	now := time.Now()
+	b.until = now.Add(d)
+	if isFirst {
+		b.since = now
+	}
+}
+
+// Circuit is the circuit of a model that is not closed.
+type Circuit struct {
+	Model string // provider/model
+	// State is "open", or "half-open": the worker makes a single call, whose outcome decides.
+	State string
+	Since time.Time // when it opened
+}
+
+// circuits returns the circuits that are not closed, sorted by model.
+func (b *breakers) circuits() []Circuit {
+	b.mu.Lock()
+	known := maps.Clone(b.byModel)
+	b.mu.Unlock()
+	var circuits []Circuit
+	for model, of := range known {
+		// The state comes first: reading it ends an open state whose time is over.
+		if state := of.State(); state != gobreaker.StateClosed {
+			of.mu.Lock()
+			circuits = append(circuits, Circuit{model, state.String(), of.since})
+			of.mu.Unlock()
+		}
+	}
+	slices.SortFunc(circuits, func(a, b Circuit) int { return strings.Compare(a.Model, b.Model) })
+	return circuits
 }
 
 // left returns how long the circuit stays open, or the time for the call that probes the model.

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,8 +43,11 @@ func TestCircuit(t *testing.T) {
 		if _, err := b.allow("p/other"); err != nil {
 			t.Errorf("another model: %v, want it to be called", err)
 		}
+		opened := time.Now()
+		wantCircuits(t, b, Circuit{"p/m", "open", opened})
 
 		<-time.After(openTime + time.Millisecond)
+		wantCircuits(t, b, Circuit{"p/m", "half-open", opened})
 		probe, err := b.allow("p/m")
 		if err != nil {
 			t.Fatalf("call after the pause: %v, want it to be made", err)
@@ -55,21 +59,32 @@ func TestCircuit(t *testing.T) {
 		if err := call(nil); code(err) != llm.CodeCircuitOpen {
 			t.Errorf("call after the probe has failed: %v, want circuit_open", err)
 		}
+		wantCircuits(t, b, Circuit{"p/m", "open", opened})
 
 		<-time.After(openTime + time.Millisecond)
 		if err := call(nil); err != nil {
 			t.Fatalf("second probe: %v, want it to be made", err)
 		}
+		wantCircuits(t, b)
 		for range 3 {
 			if err := call(down); err != nil {
 				t.Errorf("call after the probe has succeeded: %v, want it to be made", err)
 			}
 		}
+		wantCircuits(t, b) // it counts failures, and is closed
 		_ = call(nil)
 		if len(b.byModel) != 0 {
 			t.Errorf("breakers of models that answer = %d, want none", len(b.byModel))
 		}
 	})
+}
+
+// wantCircuits checks the circuits that are not closed.
+func wantCircuits(t *testing.T, b *breakers, want ...Circuit) {
+	t.Helper()
+	if got := b.circuits(); !slices.Equal(got, want) {
+		t.Errorf("circuits = %v, want %v", got, want)
+	}
 }
 
 // TestOutcomes: only errors that tell of a broken model or provider count as failures.

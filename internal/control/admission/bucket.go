@@ -6,7 +6,19 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream"
 )
+
+// keptValues is how long the bucket keeps a value after its last change: longer than any pause.
+const keptValues = time.Hour
+
+// openBucket opens the bucket, and creates it if it is missing.
+func openBucket(ctx context.Context, l *stream.Log) (jetstream.KeyValue, error) {
+	return l.KeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: "models", Description: "Perdure: active calls of model providers, and their pauses", Storage: jetstream.FileStorage, TTL: keptValues,
+	})
+}
 
 // bucket is what a worker writes to the bucket with. It is safe for concurrent use.
 type bucket struct {

@@ -27,15 +27,10 @@ type Gate struct {
 	tasks     sync.WaitGroup // the renewal, and writes after the end of calls
 }
 
-// keptValues is how long the bucket keeps a value after its last change: longer than any pause.
-const keptValues = time.Hour
-
 // Open opens the gate of a worker, and creates the bucket if it is missing. worker is a name that no
 // other process has, also not an earlier one. Open blocks until the present values are read.
 func Open(ctx context.Context, l *stream.Log, worker string, limits Limits) (*Gate, error) {
-	kv, err := l.KeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: "models", Description: "Perdure: active calls of model providers, and their pauses", Storage: jetstream.FileStorage, TTL: keptValues,
-	})
+	kv, err := openBucket(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +138,14 @@ func (g *Gate) Admit(ctx context.Context, model string, wait Wait) (*Call, error
 		return nil, err
 	}
 	return call, nil
+}
+
+// Circuits returns the circuits of this worker that are not closed, sorted by model.
+func (g *Gate) Circuits() []Circuit {
+	if g == nil {
+		return nil
+	}
+	return g.breakers.circuits()
 }
 
 // Call is a call that was admitted. One goroutine uses it.

@@ -21,8 +21,10 @@ type occupancy struct {
 // lease is the calls of a worker. It ends with Until, in milliseconds since 1970, unless the worker
 // renews it: the calls of a killed worker do not count for long.
 type lease struct {
-	Calls int   `json:"calls,omitempty"`
-	Until int64 `json:"until"`
+	Calls int `json:"calls,omitempty"`
+	// Waiting is how many calls of the worker wait, as of its last write. It decides nothing.
+	Waiting int   `json:"waiting,omitempty"`
+	Until   int64 `json:"until"`
 }
 
 // leaseTime is the time of a lease, and renewEvery the interval of its renewals.
@@ -51,7 +53,15 @@ func (o *occupancy) hold(worker string, calls int, now time.Time) {
 	if o.Workers == nil {
 		o.Workers = map[string]lease{}
 	}
-	o.Workers[worker] = lease{calls, now.Add(leaseTime).UnixMilli()}
+	o.Workers[worker] = lease{Calls: calls, Until: now.Add(leaseTime).UnixMilli()}
+}
+
+// queue sets how many calls of a worker with a lease wait.
+func (o *occupancy) queue(worker string, waiting int) {
+	if l, isKnown := o.Workers[worker]; isKnown {
+		l.Waiting = waiting
+		o.Workers[worker] = l
+	}
 }
 
 // leave removes a worker from those that wait.
@@ -63,6 +73,14 @@ func (o *occupancy) leave(worker string) {
 func (o *occupancy) calls() (n int) {
 	for _, l := range o.Workers {
 		n += l.Calls
+	}
+	return n
+}
+
+// waiting returns the calls of all workers that wait.
+func (o *occupancy) waiting() (n int) {
+	for _, l := range o.Workers {
+		n += l.Waiting
 	}
 	return n
 }

@@ -2,9 +2,9 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +31,12 @@ const maxPause = 10 * time.Minute
 // the attempt that Temporal makes at the end of a pause must not fail.
 const briefPause = time.Second
 
+// pause is the value of a key of a pause.
+type pause struct {
+	Model string `json:"model"` // provider/model: its key may have a digest
+	Until int64  `json:"until"` // in milliseconds since 1970
+}
+
 // modelKey returns the key of a model after its kind.
 func modelKey(model string) string {
 	provider, name, _ := strings.Cut(model, "/")
@@ -39,11 +45,10 @@ func modelKey(model string) string {
 
 // take takes over a value of the bucket. An invalid one counts as none.
 func (p *pauses) take(key string, value []byte) {
-	ms, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil {
-		return
+	var taken pause
+	if json.Unmarshal(value, &taken) == nil {
+		p.extend(key, time.UnixMilli(taken.Until))
 	}
-	p.extend(key, time.UnixMilli(ms))
 }
 
 // extend sets the end of a pause, and reports whether it is later than before.
@@ -104,7 +109,10 @@ func (p *pauses) begin(model string, d time.Duration) {
 		return
 	}
 	p.bucket.afterwards(func(ctx context.Context) error {
-		_, err := p.bucket.kv.Put(ctx, keyPause+"."+key, strconv.AppendInt(nil, until.UnixMilli(), 10))
+		value, err := json.Marshal(pause{model, until.UnixMilli()})
+		if err == nil {
+			_, err = p.bucket.kv.Put(ctx, keyPause+"."+key, value)
+		}
 		return err
 	})
 }

@@ -183,10 +183,14 @@ func (p *provider) begin(ctx context.Context, wait Wait) error {
 		var delay time.Duration
 		_, _, changed := p.last()
 		err := p.change(ctx, func(o *occupancy, now time.Time) bool {
+			waiting := int(p.waiting.Load())
 			if delay = o.delay(p.bucket.worker, p.limit, now); delay > 0 {
-				return o.wait(p.bucket.worker, p.calls, now)
+				isChanged := o.wait(p.bucket.worker, p.calls, now)
+				o.queue(p.bucket.worker, waiting)
+				return isChanged
 			}
 			o.begin(p.bucket.worker, p.calls+1, p.limit, now)
+			o.queue(p.bucket.worker, waiting-1) // without this call
 			return true
 		}, func() {
 			if delay <= 0 {
@@ -220,6 +224,12 @@ func (p *provider) busy(err error) error {
 	}
 }
 
+// hold renews the lease of this worker with its calls.
+func (p *provider) hold(o *occupancy, now time.Time) {
+	o.hold(p.bucket.worker, p.calls, now)
+	o.queue(p.bucket.worker, int(p.waiting.Load()))
+}
+
 // end ends a call.
 func (p *provider) end(ctx context.Context) error {
 	isCounted := false
@@ -228,7 +238,7 @@ func (p *provider) end(ctx context.Context) error {
 			isCounted = true
 			p.calls--
 		}
-		o.hold(p.bucket.worker, p.calls, now)
+		p.hold(o, now)
 		return true
 	}, nil)
 }
@@ -240,7 +250,7 @@ func (p *provider) leave(ctx context.Context) error {
 			return false
 		}
 		o.leave(p.bucket.worker)
-		o.hold(p.bucket.worker, p.calls, now)
+		p.hold(o, now)
 		return true
 	}, nil)
 }
@@ -251,7 +261,7 @@ func (p *provider) renew(ctx context.Context) error {
 		if _, isKnown := o.Workers[p.bucket.worker]; !isKnown && p.calls == 0 {
 			return false
 		}
-		o.hold(p.bucket.worker, p.calls, now)
+		p.hold(o, now)
 		return true
 	}, nil)
 }

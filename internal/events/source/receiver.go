@@ -229,6 +229,7 @@ func (r *Receiver) take(ctx context.Context, s *Source, d delivery) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
+	e.Via = events.ViaNATS
 	if _, err = r.Append(ctx, e); err != nil {
 		return err
 	}

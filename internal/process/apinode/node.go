@@ -109,7 +109,7 @@ type Node struct {
 	files    *files.Index // nil = there are none
 	times    *schedules.Counter
 	counting context.CancelFunc // ends the count of bytes
-	measured func()             // ends the metrics of quotas
+	measured func()             // ends the metrics of quotas and waits
 	counted  sync.WaitGroup     // its goroutine
 	agents   *catalog.Watches
 	serving  chan error
@@ -211,11 +211,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		Quotas:     cfg.Quotas,
 		LogBytes:   logBytes.Count,
 		PublicKeys: n.board.PublicKeys,
-		Workers:    n.workers, Environment: cfg.Environment,
+		Workers:    n.workers, ModelCalls: n.modelCalls, Environment: cfg.Environment,
 		Audit: &n.audit.Audit, Console: pages,
 		Events: eventStore, Waits: n.waits, Sources: cfg.Sources, Inbox: approvals, Schedules: scheduleStore, ScheduleCounts: n.times, Threads: n.threads, Usage: ledger, Files: stored,
 	})
-	n.measured = n.server.MeasureQuotas()
+	n.measured = n.measure()
 	n.remover = retention.Begin(retention.Config{
 		Rules: cfg.Retention, Log: cfg.Snapshots.Log(), Index: n.threads, Delete: n.server.Deletion(), Holds: n.audit.Holds, Writer: n.audit.Writer, Logger: cfg.Logger,
 		Files: cfg.Files, FileIndex: n.files,

@@ -67,6 +67,17 @@ var (
 	runsFinished = Metric{Name: "perdure.runs.finished", Type: Counter, Process: processWorker,
 		Description: "runs that a worker ended; without those that the API ended because their workflow was terminated or lost",
 		Labels:      []attribute.Key{labelAgent, labelOutcome, labelCode}}
+	outputs = Metric{Name: "perdure.outputs", Type: Counter, Process: processWorker,
+		Description: "answers that must [fit a schema](../guides/structured-runs.md); `outcome` is `valid`, `repaired` (valid after it was sent back) or `failed`",
+		Labels:      []attribute.Key{labelAgent, labelOutcome}}
+	openWaits = Metric{Name: "perdure.waits.open", Type: Gauge, Process: processAPI,
+		Description: "[waits](../guides/waits.md) of all threads that are open; `kind` is `timer` or `event`. All API processes have the same",
+		Labels:      []attribute.Key{labelKind}}
+	waitsEnded = Metric{Name: "perdure.waits.ended", Type: Counter, Process: processWorker,
+		Description: "waits that ended, by [how](#how-waits-end)", Labels: []attribute.Key{labelKind, labelEnd}}
+	eventOutcomes = Metric{Name: "perdure.events", Type: Counter, Process: processBoth,
+		Description: "events of other systems, by [what happened to them](#events); `source` is `api`, `webhook` or `nats`",
+		Labels:      []attribute.Key{labelSource, labelOutcome}}
 	viewers      = Metric{Name: "perdure.viewers", Type: Gauge, Process: processAPI, Description: "open event streams, over HTTP and WebSockets"}
 	viewersEnded = Metric{Name: "perdure.viewers.ended", Type: Counter, Process: processAPI, Description: "event streams that ended, by [reason](#why-streams-end)",
 		Labels: []attribute.Key{labelEnd}}
@@ -102,7 +113,7 @@ var (
 // Metrics returns the definitions of Perdure's own metrics. The process also exports the metrics of
 // its HTTP server, of Temporal's SDK and of the Go runtime.
 func Metrics() []Metric {
-	return slices.Clone([]Metric{runsFinished, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, expired, modelCost, openCircuits, modelWait, modelDuration, modelFirstChunk, modelTokens})
+	return slices.Clone([]Metric{runsFinished, outputs, openWaits, waitsEnded, eventOutcomes, viewers, viewersEnded, sockets, socketsEnded, quotaUsed, quotaLimit, quotaRefused, quotaWarnings, expired, modelCost, openCircuits, modelWait, modelDuration, modelFirstChunk, modelTokens})
 }
 
 // count changes a counter or a gauge by n. Instruments are looked up by name; the SDK returns the

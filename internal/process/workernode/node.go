@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -249,8 +247,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		a.Presence = n.presence
 	}
-	offers := func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }
-	if n.tools, err = announce.Start(ctx, l, cfg.description(), offers, cfg.names, cfg.Signer); err != nil {
+	contents := announce.Contents{
+		Offers: func() []announce.Offer { return cfg.Queues.offers(cfg.Tools) }, Names: cfg.names, Circuits: circuits(n.models), Signer: cfg.Signer,
+	}
+	if n.tools, err = announce.Start(ctx, l, cfg.description(), contents); err != nil {
 		return nil, errors.Join(err, n.stopBackground(ctx))
 	}
 	commands.Answer(n.local.Find)
@@ -304,10 +304,6 @@ func openAudit(ctx context.Context, l *stream.Log) (*store.Writer, error) {
 	return store.NewWriter(log)
 }
 
-// aloneName is the name for announcements of a worker without an Identity. There is only one of
-// them.
-const aloneName = "alone"
-
 // options returns the options of each Temporal worker of the node.
 func options(cfg Config) worker.Options {
 	o := worker.Options{
@@ -326,27 +322,6 @@ func options(cfg Config) worker.Options {
 		}
 	}
 	return o
-}
-
-// description describes this worker, for its announcement.
-func (cfg *Config) description() announce.Worker {
-	return announce.Worker{
-		Name: cmp.Or(cfg.Identity, aloneName), Version: version.Read().Version, Deployment: cfg.Deployment, BuildID: cfg.BuildID, Queues: cfg.Queues.All(),
-	}
-}
-
-// names returns the programs that this worker executes and the models that it can call, for its
-// announcement.
-func (cfg *Config) names() agents.Names {
-	if cfg.Queues.ToolsOnly {
-		return agents.Names{}
-	}
-	var names agents.Names
-	if cfg.ModelNames != nil {
-		names = cfg.ModelNames()
-	}
-	names.Programs = slices.Collect(maps.Keys(cfg.Programs))
-	return names
 }
 
 // stopTimeout returns how long activities may take after Stop.

@@ -106,34 +106,37 @@ func (r *routing) stop() {
 
 // trigger returns the function that starts the runs of an event (see events.Router). Each is started by
 // a workflow whose ID derives from the event and the trigger, so starting it again has no effect.
-func trigger(temporal client.Client, agents *catalog.Catalog) func(context.Context, *events.Event, uint64) error {
-	return func(ctx context.Context, e *events.Event, seq uint64) error {
-		var failed error
+func trigger(temporal client.Client, agents *catalog.Catalog) func(context.Context, *events.Event, uint64) (matching, started int, err error) {
+	return func(ctx context.Context, e *events.Event, seq uint64) (matching, started int, failed error) {
 		for _, agent := range agents.Triggered(e.Tenant, e.Type) {
 			for i, t := range agent.Triggers {
 				if t.Event != e.Type || !e.Matches(t.Match) {
 					continue
 				}
 				in := runs.TriggerInput{Tenant: e.Tenant, Agent: agent.Name, Revision: agent.Revision, Trigger: i, Event: seq, EventDigest: e.Digest()}
-				failed = errors.Join(failed, startTrigger(ctx, temporal, in))
+				isNew, err := startTrigger(ctx, temporal, in)
+				matching, failed = matching+1, errors.Join(failed, err)
+				if isNew {
+					started++
+				}
 			}
 		}
-		return failed
+		return matching, started, failed
 	}
 }
 
-// startTrigger starts the workflow of a trigger, unless it was started before.
-func startTrigger(ctx context.Context, temporal client.Client, in runs.TriggerInput) error {
-	_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+// startTrigger starts the workflow of a trigger. isNew is false if it was started before.
+func startTrigger(ctx context.Context, temporal client.Client, in runs.TriggerInput) (isNew bool, err error) {
+	_, err = temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: fmt.Sprintf("trigger/%s/%s/%d/%s", stream.Token(in.Tenant), in.Agent, in.Trigger, in.EventDigest), TaskQueue: runs.TaskQueue,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Priority: runs.TenantPriority(stream.Token(in.Tenant)),
 	}, runs.TypeTrigger, in)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // decide returns the function that sends a decision to the workflow of a thread (see events.Router).

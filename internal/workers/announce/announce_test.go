@@ -67,7 +67,9 @@ func startOffering(t *testing.T, l *stream.Log, worker string, offers ...Offer) 
 // startSigning announces a worker with tools, which signs assertions.
 func startSigning(t *testing.T, l *stream.Log, worker string, signer *assertion.Signer, offers ...Offer) *Announcement {
 	t.Helper()
-	a, err := Start(t.Context(), l, Worker{Name: worker, Version: "v1", Queues: []string{"perdure"}}, func() []Offer { return offers }, announcedModels, signer)
+	a, err := Start(t.Context(), l, Worker{Name: worker, Version: "v1", Queues: []string{"perdure"}}, Contents{
+		Offers: func() []Offer { return offers }, Names: announcedModels, Signer: signer,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,5 +259,50 @@ func TestWorkersAreListed(t *testing.T) {
 	}
 	if err := two.Stop(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCircuits: the circuits of a worker appear in its announcement when they open, and disappear when
+// they close. Without a change it is written no more often than without circuits.
+func TestCircuits(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	circuits := make(chan []Circuit, 1)
+	circuits <- nil
+	worker := Worker{Name: "w", Version: "v1", Queues: []string{"perdure"}}
+	started := time.Now()
+	a, err := Start(t.Context(), l, worker, Contents{Offers: func() []Offer { return nil }, Names: announcedModels, Circuits: func() []Circuit {
+		now := <-circuits
+		circuits <- now
+		return now
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	b, err := Watch(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	opened := Circuit{Model: "openai/gpt-5", State: "open", Since: time.UnixMilli(1).UTC()}
+	for _, want := range [][]Circuit{{opened}, nil} {
+		<-circuits
+		circuits <- want
+		deadline := time.Now().Add(30 * time.Second)
+		for !slices.Equal(b.Workers()[0].Circuits, want) {
+			if time.Now().After(deadline) {
+				t.Fatalf("circuits = %v, want %v", b.Workers()[0].Circuits, want)
+			}
+			<-time.After(10 * time.Millisecond) // poll interval
+		}
+	}
+	last, err := l.LastRevision(t.Context(), a.kv, ">")
+	if most := 3 + uint64(time.Since(started)/renewInterval); err != nil || last > most {
+		t.Errorf("announcements = %d, %v, want the first one, one for each change, and renewals", last, err)
 	}
 }

@@ -147,6 +147,7 @@ type Present struct {
 	Worker
 	Tools    []string // sorted
 	Programs []string // sorted
+	Circuits []Circuit
 	// SeenAt is when this process received the last announcement. A live worker sends one every 10 s.
 	SeenAt time.Time
 }
@@ -156,7 +157,7 @@ type Present struct {
 func (b *Board) Workers() []Present {
 	workers := []Present{}
 	for _, n := range b.current() {
-		present := Present{Worker: n.Worker, Tools: []string{}, Programs: n.Programs, SeenAt: n.receivedAt}
+		present := Present{Worker: n.Worker, Tools: []string{}, Programs: n.Programs, Circuits: n.Circuits, SeenAt: n.receivedAt}
 		for _, t := range n.Tools {
 			present.Tools = append(present.Tools, t.Name)
 		}

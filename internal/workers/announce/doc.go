@@ -1,5 +1,6 @@
-// Package announce publishes which tools and programs workers have, and the public keys of their
-// assertions, for API nodes and for other workers.
+// Package announce publishes which tools and programs workers have, the public keys of their
+// assertions, and the models that they do not call because their circuits are open, for API nodes and
+// for other workers.
 //
 //	worker ──names of its tools, keys, every 10 s──► bucket ──watch──► Board of API and worker
 //	       ──schemas of arguments, once────────────► bucket ──by digest──┘
@@ -45,6 +46,8 @@ type announcedNames struct {
 	Providers []string `json:"providers,omitempty"`
 	Scripts   []string `json:"scripts,omitempty"`
 
+	Circuits []Circuit `json:"circuits,omitempty"` // sorted by model
+
 	Keys []assertion.PublicKey `json:"keys,omitempty"` // of the worker's assertions
 }
 
@@ -64,6 +67,14 @@ type Tool struct {
 	Spec   string `json:"spec,omitempty"`
 }
 
+// Circuit is a circuit breaker of a worker that is not closed.
+type Circuit struct {
+	// Model is provider/model, and State is open or half-open.
+	Model string    `json:"model"`
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+}
+
 // Offer is a tool to announce. Server is its MCP server, and Own the server's own name of it; both
 // are "" for other tools.
 type Offer struct {
@@ -72,8 +83,8 @@ type Offer struct {
 }
 
 // A worker writes its announcement at least every renewInterval; it expires after announcementTTL,
-// the TTL of the bucket. Each checkInterval the worker checks whether its tools have changed, and
-// then writes at once.
+// the TTL of the bucket. Each checkInterval the worker checks whether its tools or circuits have
+// changed, and then writes at once.
 const (
 	renewInterval   = 10 * time.Second
 	announcementTTL = 3 * renewInterval

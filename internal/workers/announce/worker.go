@@ -24,25 +24,33 @@ type Announcement struct {
 	schemas schemaStore
 	key     string
 	worker  Worker
-	// offers lists the tools of the worker now, and names its programs, model providers and scripts.
-	// signer signs its assertions; nil = it makes none.
-	offers func() []Offer
-	names  func() agents.Names
-	signer *assertion.Signer
+	Contents
 	// written is the announcement that was written last.
 	written []byte
-	// due is when to write the announcement again, unless the tools change before that.
+	// due is when to write the announcement again, unless it changes before that.
 	due  time.Time
 	stop context.CancelFunc
 	wait sync.WaitGroup
 }
 
-// Start announces the tools and the names of a worker until Stop, which the caller must call. It
-// returns after the first announcement was written. offers lists the tools, and names returns the
-// programs, the configured model providers and the scripts; a goroutine calls both every second,
-// because the tools of MCP servers and the keys of providers change. It also refreshes the keys of
-// signer, and announces the public ones; nil = the worker makes no assertions.
-func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Offer, names func() agents.Names, signer *assertion.Signer) (*Announcement, error) {
+// Contents is what a worker announces. A goroutine calls the functions every second, because the tools
+// of MCP servers, the keys of providers and circuits change: so an announcement is written at most once
+// a second.
+type Contents struct {
+	// Offers lists the tools, and Names returns the programs, the configured model providers and the
+	// scripts.
+	Offers func() []Offer
+	Names  func() agents.Names
+	// Circuits returns the circuits that are not closed, sorted by model; nil = there are none.
+	Circuits func() []Circuit
+	// Signer signs the assertions of the worker. The goroutine refreshes its keys, and announces the
+	// public ones. nil = the worker makes no assertions.
+	Signer *assertion.Signer
+}
+
+// Start announces the contents of a worker until Stop, which the caller must call. It returns after the
+// first announcement was written.
+func Start(ctx context.Context, l *stream.Log, worker Worker, contents Contents) (*Announcement, error) {
 	kv, err := open(ctx, l)
 	if err != nil {
 		return nil, err
@@ -53,8 +61,8 @@ func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Of
 	}
 	a := &Announcement{
 		kv: kv, schemas: schemaStore{kv: schemas, stored: map[string]bool{}},
-		key: strings.TrimPrefix(stream.Token(worker.Name), "~"), worker: worker, offers: offers, names: names,
-		signer: signer,
+		key: strings.TrimPrefix(stream.Token(worker.Name), "~"), worker: worker,
+		Contents: contents,
 	}
 	if err := a.announce(ctx); err != nil {
 		return nil, err
@@ -65,16 +73,19 @@ func Start(ctx context.Context, l *stream.Log, worker Worker, offers func() []Of
 	return a, nil
 }
 
-// announce writes the names of the worker if they have changed, or if the last announcement is due
+// announce writes the contents of the worker if they have changed, or if the last announcement is due
 // for renewal. It stores the schemas before, so that a reader of the announcement finds them.
 func (a *Announcement) announce(ctx context.Context) error {
-	names := a.names()
+	names := a.Names()
 	announced := announcedNames{
 		Worker: a.worker, Tools: []Tool{}, Programs: slices.Sorted(slices.Values(names.Programs)),
 		Providers: slices.Sorted(slices.Values(names.Providers)), Scripts: slices.Sorted(slices.Values(names.Scripts)),
-		Keys: a.signer.Refresh(ctx),
+		Keys: a.Signer.Refresh(ctx),
 	}
-	for _, o := range a.offers() {
+	if a.Circuits != nil {
+		announced.Circuits = a.Circuits()
+	}
+	for _, o := range a.Offers() {
 		t, err := a.schemas.describe(ctx, o)
 		if err != nil {
 			return err

@@ -41,6 +41,8 @@ export interface RunSnapshot {
   runId?: string;
   /** Why the last run failed. */
   error?: { code: string; message: string };
+  /** The result of the last run, if it has finished and its agent has an output: JSON that fits the schema. */
+  result?: unknown;
   /** Whether the last run was cancelled. */
   isCancelled?: boolean;
   /** Whether a model or tools are being called. A paused run ends these calls first. */
@@ -352,7 +354,8 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     if (event.type === "RUN_FINISHED") {
       const failure = (event.metadata as { "perdure.error"?: { code: string; message: string } } | undefined)?.["perdure.error"];
       const isCancelled = (event.outcome as { type?: string } | undefined)?.type === "cancelled";
-      this.run = { ...this.run, status: "idle", ...(failure && { error: failure }), ...(isCancelled && { isCancelled }) };
+      const { result } = event;
+      this.run = { ...this.run, status: "idle", ...(failure && { error: failure }), ...(result !== undefined && { result }), ...(isCancelled && { isCancelled }) };
     }
     if (event.type === "RUN_ERROR") {
       this.runBeforeError = this.run;

@@ -11,6 +11,7 @@ import { lastDays, useUsage } from "../usage/queries";
 import styles from "./agent.module.css";
 import { useAgents, useRevisions } from "./queries";
 import { ToolList } from "./tool_list";
+import { Triggers } from "./triggers";
 
 interface Capabilities {
   execution?: { maxIterations?: number; maxExecutionTime?: number };
@@ -41,6 +42,7 @@ export function AgentOverview({ agent }: { agent: Agent }) {
           <Fact label="Limits">{execution.maxIterations} turns, {durationText(execution.maxExecutionTime)}</Fact>
         )}
       </dl>
+      <Triggers triggers={agent.triggers ?? []} />
       <Users agent={agent.name} />
       <RecentNumbers agent={agent.name} />
     </div>

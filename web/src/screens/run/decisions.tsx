@@ -21,12 +21,19 @@ export function useDecisions({ threadId, continues }: Trace) {
   });
 }
 
+// The event that has ended a wait. A large one is known by its wait only.
+function EventFacts({ content, at }: { content: unknown; at: string }) {
+  const { id, source, type } = (content ?? {}) as Record<string, unknown>;
+  if (typeof id !== "string" || typeof source !== "string") return <p><strong>event</strong> <Time at={at} /></p>;
+  return <p><strong>event</strong> <code>{safeText(String(type))}</code> with the ID <code>{safeText(id)}</code>, from the source <code>{safeText(source)}</code> <Time at={at} /></p>;
+}
+
 /** Decisions as the input of a run. */
 export function Decisions({ approvals }: { approvals: NonNullable<ReturnType<typeof useDecisions>["data"]> }) {
   return approvals.map(({ id, threadId, message, decisions }) => (
     <div key={id} className={styles.message}>
       <p><Link href={paths.approval(threadId, id)}>{safeText(message)}</Link></p>
-      {decisions.map(({ decision, by, at, reason }, i) => (
+      {decisions.map(({ decision, by, at, reason, channel, content }, i) => channel === "event" ? <EventFacts key={i} content={content} at={at} /> : (
         <p key={i}>
           <strong>{decision}</strong> {by !== undefined && <>by {safeText(by)}</>} <Time at={at} />
           {reason !== undefined && reason !== "" && <>: {safeText(reason)}</>}

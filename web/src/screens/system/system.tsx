@@ -7,6 +7,7 @@ import { Status } from "../../components/status";
 import { type Column, Table } from "../../components/table";
 import { Time } from "../../components/time";
 import { useClient } from "../../session";
+import { ModelCalls } from "./model_calls";
 import { Quotas } from "./quotas";
 import styles from "./system.module.css";
 
@@ -53,7 +54,7 @@ function Names({ names }: { names: readonly string[] }) {
   );
 }
 
-/** The state of the deployment: checks, workers, task queues, the log, and what is used of the limits. */
+/** The state of the deployment: checks, workers, models that are not called, task queues, the log, and what is used of the limits. */
 export default function System() {
   const client = useClient();
   const state = useQuery({ queryKey: ["system"], queryFn: () => client.system(), refetchInterval: 5_000 });
@@ -75,6 +76,7 @@ export default function System() {
                 <Table label="Workers" columns={workerColumns} rows={system.workers} keyOf={({ name }) => name} />
               )}
             </section>
+            <ModelCalls models={system.models} providers={system.providers} />
             <section className={styles.stack} aria-labelledby="queues">
               <h2 id="queues">Task queues</h2>
               <Table label="Task queues" columns={queueColumns} rows={system.queues} keyOf={({ name, tasks }) => `${name} ${tasks}`} />

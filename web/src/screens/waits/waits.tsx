@@ -52,7 +52,7 @@ export default function Waits() {
       {list.isPending && <Loading />}
       {list.error && <Problem error={list.error} onRetry={() => void list.refetch()} />}
       {list.data && waits.length === 0 && <NoWaits isFiltered={kind !== ""} />}
-      {waits.length > 0 && <Table label="Waits" columns={columns} rows={waits} keyOf={({ threadId, id }) => `${threadId}/${id}`} />}
+      {waits.length > 0 && <div className={styles.waits}><Table label="Waits" columns={columns} rows={waits} keyOf={({ threadId, id }) => `${threadId}/${id}`} /></div>}
       {list.hasNextPage && <div className={styles.more}><Button onPress={() => void list.fetchNextPage()} isDisabled={list.isFetchingNextPage}>Load more</Button></div>}
     </Page>
   );
