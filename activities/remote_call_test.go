@@ -1,12 +1,15 @@
 package activities_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,16 +26,18 @@ import (
 )
 
 // serveRemote serves a remote agent, and lets the fixture call it. respond writes the events of the n-th
-// request, from 1, with RUN_STARTED and RUN_FINISHED of the requested run.
+// request, from 1, with RUN_STARTED and RUN_FINISHED of the requested run. It may read the request again.
 func (f *fixture) serveRemote(respond func(n int, started, finished string, w http.ResponseWriter, r *http.Request)) (url string, requests *atomic.Int32) {
 	f.t.Helper()
 	requests = &atomic.Int32{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in agui.RunAgentInput
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		var body bytes.Buffer
+		if err := json.NewDecoder(io.TeeReader(r.Body, &body)).Decode(&in); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+		r.Body = io.NopCloser(&body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		ids := fmt.Sprintf(`"threadId":%q,"runId":%q`, in.ThreadID, in.RunID)
 		respond(int(requests.Add(1)), `{"type":"RUN_STARTED",`+ids+`}`, `{"type":"RUN_FINISHED",`+ids+`,"usage":[{"model":"there","totalTokens":7}]}`, w, r)
@@ -160,6 +165,51 @@ func TestBrokenHiddenStep(t *testing.T) {
 	}
 	if got := f.threadState(); !strings.Contains(got, `"said":"Hello"`) {
 		t.Errorf("state = %s, want the whole text", got)
+	}
+}
+
+// TestResultWithoutCall: Mastra sends the result of a suspended tool without its call. APIs of models refuse
+// such a conversation, so neither the model of a later step nor another remote agent gets the result. The
+// agent itself gets it.
+func TestResultWithoutCall(t *testing.T) {
+	t.Parallel()
+	var toModel []llm.Role
+	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		for _, m := range req.Messages {
+			toModel = append(toModel, m.Role)
+		}
+		return textAnswer("summed up")
+	})
+	sent := map[string][]agui.Role{}
+	serve := func(name string) *agents.Definition {
+		url, _ := f.serveRemote(func(_ int, started, finished string, w http.ResponseWriter, r *http.Request) {
+			var in agui.RunAgentInput
+			if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+				t.Errorf("the request of %s: %v", name, err)
+			}
+			sent[name] = nil
+			for _, m := range in.Messages {
+				sent[name] = append(sent[name], m.Role)
+			}
+			result := `{"type":"TOOL_CALL_RESULT","messageId":"r1","toolCallId":"suspended","content":"booked"}`
+			writeEvents(w, 1, append(append([]string{started, result}, remoteText("Booked", ".")...), finished)...)
+		})
+		return parseDefinition(t, "name: "+name+"\nremote: {url: \""+url+"\"}\n")
+	}
+	f.others = map[string]*agents.Definition{"far": serve("far"), "near": serve("near")}
+	f.agent = parseDefinition(t, "name: a\nmodel: test/m\nsteps:\n  - {name: room, agent: far}\n"+
+		"  - {name: sum, agent: {instructions: Sum up.}}\n  - {name: second, agent: near}\n  - {name: third, agent: far}\n")
+	if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess {
+		t.Fatalf("got %+v, want success", result)
+	}
+	if want := []llm.Role{llm.RoleSystem, llm.RoleUser, llm.RoleAssistant}; !slices.Equal(toModel, want) {
+		t.Errorf("the model got %q, want %q", toModel, want)
+	}
+	if want := []agui.Role{agui.RoleUser, agui.RoleAssistant, agui.RoleAssistant}; !slices.Equal(sent["near"], want) {
+		t.Errorf("another remote agent got %q, want %q", sent["near"], want)
+	}
+	if !slices.Contains(sent["far"], agui.RoleTool) {
+		t.Errorf("the agent itself got %q, without its result", sent["far"])
 	}
 }
 

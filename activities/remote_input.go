@@ -128,13 +128,26 @@ func remoteThread(t turn) string {
 
 // sentMessages returns the messages that a remote agent receives, and the IDs that the agent has changed
 // since it has sent them. Activities are for people, and AG-UI's clients do not send them. The reasoning of
-// another agent is of no use to this one.
+// another agent is of no use to this one, and its results without a call are refused by the API of a model.
 func sentMessages(agent string, entries []snapshot.Entry) (messages []agui.Message, changed map[string]string) {
 	messages, changed = []agui.Message{}, map[string]string{}
+	isCalled := map[string]bool{}
 	for _, e := range entries {
 		isForeign := remote.OriginalID(agent, e.Message.ID) == e.Message.ID
-		if e.Message.Role == agui.RoleActivity || e.Message.Role == agui.RoleReasoning && isForeign {
+		switch e.Message.Role {
+		case agui.RoleActivity:
 			continue
+		case agui.RoleReasoning:
+			if isForeign {
+				continue
+			}
+		case agui.RoleTool:
+			if isForeign && !isCalled[e.Message.ToolCallID] {
+				continue
+			}
+		}
+		for _, c := range e.Message.ToolCalls {
+			isCalled[c.ID] = true
 		}
 		messages = append(messages, e.Message)
 		if id := e.ProviderIDs[e.Message.ID]; id != "" && !isForeign {

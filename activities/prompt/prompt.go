@@ -11,11 +11,12 @@ import (
 
 // Messages returns a conversation as the messages of a request. systemText is the system message;
 // "" = none. It leaves out what a provider would refuse or no model should read: tool calls without
-// a result, which the client has abandoned, activities, and messages without content. Tool calls
-// have the provider's own IDs. The same entries give the same messages, byte for byte, so that the
+// a result, which the client has abandoned, results without a call before them, as remote agents send
+// them for calls that they do not show, activities, and messages without content. Tool calls have the
+// provider's own IDs. The same entries give the same messages, byte for byte, so that the
 // provider's prompt cache matches.
 func Messages(systemText string, entries []snapshot.Entry) []llm.Message {
-	p := prompter{hasResult: map[string]bool{}, providerIDs: map[string]string{}, reasoning: reasoningByAnswer(entries)}
+	p := prompter{hasResult: map[string]bool{}, isCalled: map[string]bool{}, providerIDs: map[string]string{}, reasoning: reasoningByAnswer(entries)}
 	var messages []llm.Message
 	if systemText != "" {
 		messages = append(messages, llm.Message{Role: llm.RoleSystem, Parts: []llm.Part{llm.Text{Text: systemText}}})
@@ -85,16 +86,17 @@ func reasoningByAnswer(entries []snapshot.Entry) map[string][]llm.Reasoning {
 }
 
 // prompter converts the messages of one conversation. hasResult are the IDs of the tool calls with
-// a result, providerIDs the provider's IDs of tool calls by the thread's, reasoning the reasoning
-// by answer.
+// a result, isCalled those of the calls in the messages so far, providerIDs the provider's IDs of tool
+// calls by the thread's, reasoning the reasoning by answer.
 type prompter struct {
 	hasResult   map[string]bool
+	isCalled    map[string]bool
 	providerIDs map[string]string
 	reasoning   map[string][]llm.Reasoning
 }
 
 // message converts one message. ok is false if the model does not receive it: an activity,
-// reasoning (which is part of its answer), or a message without parts and calls.
+// reasoning (which is part of its answer), a result without a call, or a message without parts and calls.
 func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 	out := llm.Message{Name: m.Name, Parts: Parts(m.Content)}
 	switch m.Role {
@@ -106,10 +108,11 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 		// An empty result is a result: the call must have one.
 		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.providerIDs[m.ToolCallID], m.ToolCallID)
 		out.IsError = m.Error != ""
-		return out, true
+		return out, p.isCalled[m.ToolCallID]
 	case agui.RoleAssistant:
 		out.Role, out.Reasoning = llm.RoleAssistant, p.reasoning[m.ID]
 		for _, c := range m.ToolCalls {
+			p.isCalled[c.ID] = true
 			if p.hasResult[c.ID] {
 				out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: cmp.Or(p.providerIDs[c.ID], c.ID), Name: c.Name, Arguments: c.Arguments})
 			}

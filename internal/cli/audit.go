@@ -82,7 +82,7 @@ func auditRow(entry *audit.Entry) []string {
 			target = append(target, part.name+" "+part.id)
 		}
 	}
-	outcome := strings.TrimSpace(string(entry.Outcome) + " " + entry.Rule)
+	outcome := strings.Join(strings.Fields(string(entry.Outcome)+" "+entry.Code+" "+entry.Rule), " ")
 	return []string{strconv.FormatUint(entry.Number, 10), entry.Time.Format(time.RFC3339), subject, string(entry.Action), outcome, strings.Join(target, ", ")}
 }
 

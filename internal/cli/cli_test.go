@@ -364,7 +364,7 @@ func TestLists(t *testing.T) {
 		"GET /v1/threads":                        respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"idle"}]}`),
 		"GET /v1/threads?minCost=0.5&stuck=true": respondWith(`{"items":[{"threadId":"t1","agent":"a","status":"running","runId":"r1","stuck":{"reason":"no worker","taskQueue":"q","since":"0001-01-01T00:00:00Z"}}]}`),
 		"GET /v1/schedules":                      respondWith(`{"items":[{"id":"s1","agent":"a","cron":["@daily"],"timeZone":"UTC","paused":true}]}`),
-		"GET /v1/audit?limit=1&order=newest":     respondWith(`{"items":[{"number":7,"time":"2026-01-01T00:00:00Z","action":"run.start","outcome":"accepted","thread":"t1"}],"nextCursor":"7"}`),
+		"GET /v1/audit?limit=1&order=newest":     respondWith(`{"items":[{"number":7,"time":"2026-01-01T00:00:00Z","action":"run.start","outcome":"denied","code":"forbidden","rule":"owner","thread":"t1"}],"nextCursor":"7"}`),
 		"POST /v1/schedules/s1/trigger":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
 	})
 	if got := run(t, environ, "", "approvals", "--agent", "a", "--limit", "2"); !strings.Contains(got.out, `pay {"n":1}`) || !strings.Contains(got.out, "role:x (0 of 2)") {
@@ -385,7 +385,7 @@ func TestLists(t *testing.T) {
 	if got := run(t, environ, "", "threads", "list", "--limit", "1", "--status", "waiting", "--search", "refund", "--owner", "ann", "--json"); !strings.Contains(got.out, `"later": 1`) {
 		t.Errorf("threads --json = %q, want later members", got.out)
 	}
-	run(t, environ, "", "audit", "--limit", "1").want(t, 0, "NUMBER   TIME                   SUBJECT   ACTION      OUTCOME    TARGET\n7        2026-01-01T00:00:00Z   -         run.start   accepted   thread t1\n", "--cursor 7")
+	run(t, environ, "", "audit", "--limit", "1").want(t, 0, "NUMBER   TIME                   SUBJECT   ACTION      OUTCOME                  TARGET\n7        2026-01-01T00:00:00Z   -         run.start   denied forbidden owner   thread t1\n", "--cursor 7")
 	run(t, environ, "", "threads", "state", "t1").want(t, 0, "{\n  \"a\": [\n    1\n  ]\n}\n", "")
 	run(t, environ, "", "threads", "messages", "t1").want(t, 0, "> hi\n", "")
 	if got := run(t, environ, "", "threads", "runs", "t1"); !strings.Contains(got.out, "error x") {
