@@ -114,6 +114,40 @@ func TestUnreachableRemote(t *testing.T) {
 	}
 }
 
+// TestCallOfRemoteForModel: a model of a later step gets a remote agent's call with an ID that all APIs
+// of models take, and the result has the same.
+func TestCallOfRemoteForModel(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	f := setup(t, func(_ int, req *llm.Request) ([]llm.Chunk, error) {
+		for _, m := range req.Messages {
+			for _, c := range m.ToolCalls {
+				ids = append(ids, c.ID)
+			}
+			if m.Role == llm.RoleTool {
+				ids = append(ids, m.ToolCallID)
+			}
+		}
+		return textAnswer("summed up")
+	})
+	url, _ := f.serveRemote(func(_ int, started, finished string, w http.ResponseWriter, _ *http.Request) {
+		call := []string{
+			`{"type":"TOOL_CALL_START","toolCallId":"call_of_a_provider_with_a_usual_ID","toolCallName":"book"}`,
+			`{"type":"TOOL_CALL_END","toolCallId":"call_of_a_provider_with_a_usual_ID"}`,
+			`{"type":"TOOL_CALL_RESULT","messageId":"r1","toolCallId":"call_of_a_provider_with_a_usual_ID","content":"booked"}`,
+		}
+		writeEvents(w, 1, append(append([]string{started}, call...), finished)...)
+	})
+	f.others = map[string]*agents.Definition{"far": parseDefinition(t, "name: far\nremote: {url: \""+url+"\"}\n")}
+	f.agent = parseDefinition(t, "name: a\nmodel: test/m\nsteps:\n  - {name: room, agent: far}\n  - {name: sum, agent: {instructions: Sum up.}}\n")
+	if _, result := f.run("hello"); result.Outcome != runs.OutcomeSuccess {
+		t.Fatalf("got %+v, want success", result)
+	}
+	if len(ids) != 2 || ids[0] != ids[1] || len(ids[0]) > 40 || !strings.HasPrefix(ids[0], "call_") {
+		t.Errorf("the model got the IDs %q, want the same twice, of at most 40 characters", ids)
+	}
+}
+
 // TestSecretsOfTenantsAgents: a remote agent of a tenant gets no secret of the platform. It gets the
 // tenant's own, and a remote agent of the platform gets both.
 func TestSecretsOfTenantsAgents(t *testing.T) {

@@ -2,9 +2,12 @@ package prompt
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/stream/snapshot"
 )
@@ -95,6 +98,23 @@ type prompter struct {
 	reasoning   map[string][]llm.Reasoning
 }
 
+// maxCallID is the longest ID of a tool call that all APIs take, in bytes: that of OpenAI's Chat
+// Completions.
+const maxCallID = 40
+
+// callID returns the ID of a tool call in a request: the provider's own, or that of the thread. A digest
+// stands for a longer one of a remote agent's call. Other long IDs stay: their provider may read them.
+func (p *prompter) callID(id string) string {
+	if own, ok := p.providerIDs[id]; ok {
+		return own
+	}
+	if len(id) <= maxCallID || !remote.IsNewID(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:16])
+}
+
 // message converts one message. ok is false if the model does not receive it: an activity,
 // reasoning (which is part of its answer), a result without a call, or a message without parts and calls.
 func (p *prompter) message(m agui.Message) (llm.Message, bool) {
@@ -106,7 +126,7 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 		out.Role = llm.RoleUser
 	case agui.RoleTool:
 		// An empty result is a result: the call must have one.
-		out.Role, out.ToolCallID = llm.RoleTool, cmp.Or(p.providerIDs[m.ToolCallID], m.ToolCallID)
+		out.Role, out.ToolCallID = llm.RoleTool, p.callID(m.ToolCallID)
 		out.IsError = m.Error != ""
 		return out, p.isCalled[m.ToolCallID]
 	case agui.RoleAssistant:
@@ -114,7 +134,7 @@ func (p *prompter) message(m agui.Message) (llm.Message, bool) {
 		for _, c := range m.ToolCalls {
 			p.isCalled[c.ID] = true
 			if p.hasResult[c.ID] {
-				out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: cmp.Or(p.providerIDs[c.ID], c.ID), Name: c.Name, Arguments: c.Arguments})
+				out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: p.callID(c.ID), Name: c.Name, Arguments: c.Arguments})
 			}
 		}
 	default:

@@ -63,6 +63,12 @@ func plain(remoteID string) string {
 	return digestPrefix + hex.EncodeToString(digest(remoteID))[:idDigits]
 }
 
+// IsNewID reports whether an ID has the form of those of NewID, for any agent.
+func IsNewID(id string) bool {
+	agent, _, _ := strings.Cut(id, separator)
+	return OriginalID(agent, id) != id
+}
+
 // OriginalID returns the remote's ID of an item for which agent is responsible. It returns any other
 // ID, such as that of a user's message, unchanged.
 func OriginalID(agent, id string) string {

@@ -25,6 +25,9 @@ func TestIDs(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"m1", "", "a:b", "r::c", NewID("x", "r", "m")} {
 		own := NewID("analyst", "run:1", id)
+		if !IsNewID(own) {
+			t.Errorf("IsNewID(%q) = false", own)
+		}
 		if id != "" && OriginalID("analyst", own) != id {
 			t.Errorf("OriginalID(%q) = %q, want %q", own, OriginalID("analyst", own), id)
 		}
@@ -44,6 +47,15 @@ func TestIDs(t *testing.T) {
 	for _, id := range []string{"u1", "analyst:u1", "analyst:0123456789abcdeX:u1", "analyst:0123456789abcdef"} {
 		if got := OriginalID("analyst", id); got != id {
 			t.Errorf("OriginalID(%q) = %q, want it unchanged", id, got)
+		}
+	}
+}
+
+func TestIsNewID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"", "call_1", "a:b:c", "x:0123456789abcdef", "toolu_0123456789abcdef:x"} {
+		if IsNewID(id) {
+			t.Errorf("IsNewID(%q) = true", id)
 		}
 	}
 }

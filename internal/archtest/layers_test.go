@@ -87,7 +87,7 @@ var layers = []layer{
 	}},
 	{"internal/temporaltest", []string{"go.temporal.io/sdk/..."}},
 	{"workflows/replaytest", []string{"workflows", "runs", "agents", "go.temporal.io/sdk/..."}},
-	{"activities/prompt", []string{"agents", "agui", "llm", "tools", "stream/snapshot"}},
+	{"activities/prompt", []string{"agents", "agui", "agui/remote", "llm", "tools", "stream/snapshot"}},
 	{"activities/relay", []string{"agui", "agui/remote", "runs", "stream"}},
 	{"activities/narration", []string{"activities/prompt", "agents", "agents/catalog", "agui", "llm", "runs", "stream", "tools", "go.temporal.io/sdk/activity"}},
 	{"activities", []string{"internal/events", "activities/prompt", "activities/narration", "activities/relay", "runs", "agui", "agui/remote", "internal/secrets", "agents/...", "llm", "tools", "stream", "stream/snapshot", "internal/auth", "internal/auth/policy", "internal/auth/principals", "internal/audit", "internal/audit/store", "internal/control/budget", "internal/control/quota", "internal/control/dispatch", "internal/approvals/inbox", "internal/control/schedules", "internal/control/usage", "internal/approvals/webhook", "internal/process/telemetry", "internal/control/admission", "internal/files", anything}},
