@@ -135,6 +135,12 @@ func TestFailedThreadExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.awaitListed(1)
+	for changed := r.cfg.Threads.Changed(); ; changed = r.cfg.Threads.Changed() { // the end of its run
+		if _, active, _ := r.cfg.Threads.Counts(tenantOfTests); active == 0 {
+			break
+		}
+		<-changed
+	}
 	r.wantRound(30*time.Minute, 0)
 	r.wantRound(2*time.Hour, 1)
 	r.awaitListed(0)
