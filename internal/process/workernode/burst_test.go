@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,13 @@ import (
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // reports come from timers
 		var got []string
-		b := newBurst(func(err error, count int) { got = append(got, fmt.Sprintf("%d %s", count, causeOf(err))) })
+		b := newBurst(func(err error, count int) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprintf("%d %s", count, causeOf(err)))
+		})
 		timeout, refused := errors.New("timeout"), errors.New("refused")
 		for i := range 1000 {
 			b.add(fmt.Errorf("event %d: %w: %w", i, errors.ErrUnsupported, timeout))
@@ -24,6 +30,8 @@ func TestBurst(t *testing.T) {
 		want := func(what string, reports ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			slices.Sort(got)
 			if !slices.Equal(got, reports) {
 				t.Errorf("reports %s = %q, want %q", what, got, reports)
