@@ -201,7 +201,7 @@ func (s *Store) update(ctx context.Context, u *Resumable) error {
 // repetition stores the same file once. The upload stays until it expires, so that a client that has not
 // received the answer learns the file. isNew tells that this call has stored the file. It continues if
 // ctx ends, because a large file may take longer than a client waits. Errors: those of Put; a *ThreatError
-// has deleted the upload.
+// has deleted the upload; ErrUnknownUpload if the upload is deleted meanwhile, and then there is no file.
 func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err error) {
 	if u.IsStored {
 		return false, nil
@@ -225,9 +225,19 @@ func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err
 	if err := s.update(ctx, u); err != nil && !errors.Is(err, ErrUploadChanged) {
 		return false, err
 	} else if err != nil { // another request has finished or deleted it, with its parts
-		return false, nil
+		return false, s.dropUnlessFinished(ctx, u)
 	}
 	return true, s.removeParts(ctx, u.Tenant, parts)
+}
+
+// dropUnlessFinished removes the file of an upload that another request has changed, unless that request
+// has finished the upload. Errors: ErrUnknownUpload.
+func (s *Store) dropUnlessFinished(ctx context.Context, u *Resumable) error {
+	_, err := s.FindUpload(ctx, u.Tenant, u.ID)
+	if errors.Is(err, ErrUnknownUpload) {
+		return errors.Join(err, s.DeleteUnused(ctx, u.Tenant, u.FileID()))
+	}
+	return err
 }
 
 // DeleteUpload deletes a resumable upload with its parts. The file of a complete upload stays. It

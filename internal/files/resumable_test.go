@@ -284,3 +284,33 @@ func TestPartsAreEncrypted(t *testing.T) {
 		})
 	}
 }
+
+// TestDeletedUploadLeavesNoFile: an upload that is deleted while its file is stored leaves no file, as the
+// deletion of a subject requires.
+func TestDeletedUploadLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	deletion := &scanning{}
+	s := open(t, streamtest.Server(t), files.Options{Scanner: deletion}, false)
+	u := create(t, s, "a.txt", 4)
+	add(t, s, u, []byte("text"))
+	deletion.then = func(ctx context.Context) error { return s.DeleteUpload(ctx, u.Tenant, u.ID) }
+	if isNew, err := s.FinishUpload(t.Context(), u); isNew || !errors.Is(err, files.ErrUnknownUpload) {
+		t.Errorf("finish = %v, %v, want %v", isNew, err, files.ErrUnknownUpload)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the deletion = %d, want none", n)
+	}
+}
+
+// scanning is a scanner that does something when it has read a file.
+type scanning struct {
+	then func(context.Context) error
+}
+
+// Scan implements files.Scanner.
+func (s *scanning) Scan(ctx context.Context, r io.Reader) (string, error) {
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return "", err
+	}
+	return "", s.then(ctx)
+}
