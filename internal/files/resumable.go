@@ -77,13 +77,11 @@ func (u *Resumable) has(blob string) bool {
 	return false
 }
 
-// uploadIDPrefix begins the ID of every resumable upload, and uploadPrefix its key in the bucket.
-const (
-	uploadIDPrefix = "upload_"
-	uploadPrefix   = "upload."
-)
+// uploadIDPrefix begins the ID of every resumable upload. No file has the ID, because it lacks idPrefix.
+const uploadIDPrefix = "upload_"
 
-func uploadKey(tenant, id string) string { return uploadPrefix + stream.KeyToken(tenant) + "." + id }
+// uploadKey returns the key of an upload: one below the files of the tenant, which the index watches.
+func uploadKey(tenant, id string) string { return fileKey(tenant, id) }
 
 // isUploadID reports whether a text can be the ID of an upload.
 func isUploadID(id string) bool {

@@ -314,3 +314,21 @@ func (s *scanning) Scan(ctx context.Context, r io.Reader) (string, error) {
 	}
 	return "", s.then(ctx)
 }
+
+// TestReservationSeesUploads: with a reservation, an index has all uploads that were begun before it.
+func TestReservationSeesUploads(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	x := index(t, s)
+	for n := range int64(200) {
+		create(t, s, "", 1)
+		release, err := x.Reserve(t.Context(), "acme", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := x.Bytes("acme"); got != n+1 {
+			t.Fatalf("bytes with a reservation after %d uploads = %d", n+1, got)
+		}
+		release()
+	}
+}
