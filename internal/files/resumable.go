@@ -197,7 +197,8 @@ func (s *Store) update(ctx context.Context, u *Resumable) error {
 
 // FinishUpload stores the file of an upload whose bytes have all arrived, and removes its parts. A
 // repetition stores the same file once. The upload stays until it expires, so that a client that has not
-// received the answer learns the file. isNew tells that this call has stored the file. It continues if
+// received the answer learns the file. Concurrent calls of a process wait for the first one, because storing
+// a file costs as much as its upload. isNew tells that this call has stored the file. It continues if
 // ctx ends, because a large file may take longer than a client waits. Errors: those of Put; a *ThreatError
 // has deleted the upload; ErrUnknownUpload if the upload is deleted meanwhile, and then there is no file.
 func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err error) {
@@ -205,6 +206,21 @@ func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err
 		return false, nil
 	}
 	ctx = context.WithoutCancel(ctx) // Put has a limit of its own
+	finished, err, _ := s.finishing.Do(uploadKey(u.Tenant, u.ID), func() (any, error) {
+		current, err := s.FindUpload(ctx, u.Tenant, u.ID)
+		if err == nil && !current.IsStored {
+			isNew, err = s.finish(ctx, current)
+		}
+		return current, err
+	})
+	if current, ok := finished.(*Resumable); ok && current != nil {
+		*u = *current
+	}
+	return isNew, err
+}
+
+// finish is FinishUpload for an upload that is not stored, and ctx does not end.
+func (s *Store) finish(ctx context.Context, u *Resumable) (isNew bool, err error) {
 	body := &partReader{ctx: ctx, store: s, tenant: u.Tenant, rest: u.Parts}
 	defer body.close()
 	_, err = s.Put(ctx, Upload{Tenant: u.Tenant, Owner: u.Owner, ID: u.FileID(), Name: u.Name, Type: u.Type, Body: body})

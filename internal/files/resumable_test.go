@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -330,5 +332,36 @@ func TestReservationSeesUploads(t *testing.T) {
 			t.Fatalf("bytes with a reservation after %d uploads = %d", n+1, got)
 		}
 		release()
+	}
+}
+
+// TestUploadFinishesOnce: of many requests that find an upload complete, one stores its file: storing it
+// costs as much as the upload.
+func TestUploadFinishesOnce(t *testing.T) {
+	t.Parallel()
+	scanner := &scanning{}
+	s := open(t, streamtest.Server(t), files.Options{Scanner: scanner}, false)
+	u := create(t, s, "a.txt", 4)
+	add(t, s, u, []byte("text"))
+	var scans atomic.Int32
+	var others sync.WaitGroup
+	scanner.then = func(context.Context) error {
+		if scans.Add(1) > 1 {
+			return nil
+		}
+		for range 5 {
+			other := find(t, s, u)
+			others.Go(func() {
+				if isNew, err := s.FinishUpload(t.Context(), other); isNew || err != nil || !other.IsStored {
+					t.Errorf("finish = %v, %v, want the file of the first request", isNew, err)
+				}
+			})
+		}
+		return nil
+	}
+	finish(t, s, u, true)
+	others.Wait()
+	if n := scans.Load(); n != 1 {
+		t.Errorf("the file was stored %d times, want once", n)
 	}
 }
