@@ -64,7 +64,7 @@ func newApproval(d *agents.Definition, rule int, arguments string) *runs.Approva
 	approval.Rule, approval.RuleDigest, approval.ArgsDigest = rule, d.RuleDigest(rule), runs.DigestArgs(arguments)
 	// Arguments that differ only in form have the same canonical digest. Most have the canonical
 	// form already.
-	if digest := canonicalDigest(arguments); digest != approval.ArgsDigest {
+	if digest := runs.CanonicalDigest(arguments); digest != approval.ArgsDigest {
 		approval.Canonical = digest
 	}
 	return approval

@@ -2,14 +2,12 @@ package activities_test
 
 import (
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -167,7 +165,7 @@ func TestRememberedEqualArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustEqual(t, "number of remembered approvals", len(snap.Remembered), 1)
-	wantEqual(t, "arguments of the remembered approval", snap.Remembered[0].Args, activities.CanonicalDigest(` { "b": 2, "a": 1 } `))
+	wantEqual(t, "arguments of the remembered approval", snap.Remembered[0].Args, runs.CanonicalDigest(` { "b": 2, "a": 1 } `))
 	equal, err := fixture.askModel("r2", "1/model", tool.Opened)
 	if err != nil || equal.InterruptCount != 0 {
 		t.Errorf("equal arguments: got %+v, %v, want no call that waits", equal, err)
@@ -175,32 +173,6 @@ func TestRememberedEqualArguments(t *testing.T) {
 	other.Store(true)
 	if answer, err := fixture.askModel("r2", "2/model", equal.Seq); err != nil || answer.InterruptCount != 1 {
 		t.Errorf("other arguments: got %+v, %v, want one call that waits", answer, err)
-	}
-}
-
-// TestCanonicalDigest: arguments are equal if they are the same JSON value. Ambiguous JSON equals
-// only itself.
-func TestCanonicalDigest(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		a, b             string
-		wantEqualDigests bool
-	}{
-		"order and space":    {`{"a":1,"b":[{"c":"x","d":null}]}`, "{ \"b\": [ {\"d\":null, \"c\":\"\\u0078\"} ],\n\"a\":1 }", true},
-		"a list's order":     {`{"a":[1,2]}`, `{"a":[2,1]}`, false},
-		"another number":     {`{"a":1}`, `{"a":1.0}`, false},
-		"a large number":     {`{"a":9007199254740993}`, `{"a":9007199254740992}`, false},
-		"a number's text":    {`{"a":1}`, `{"a":"1"}`, false},
-		"a member twice":     {`{"a":1,"a":2}`, `{"a":2}`, false},
-		"half a character":   {`{"a":"\ud800"}`, `{"a":"\ud801"}`, false},
-		"more than one text": {`{"a":1}`, `{"a":1}{"a":2}`, false},
-		"no JSON":            {`add`, `add `, false},
-		"no JSON again":      {`add`, `add`, true},
-		"too deep":           {strings.Repeat("[", 200) + strings.Repeat("]", 200), strings.Repeat("[", 200) + " " + strings.Repeat("]", 200), false},
-	} {
-		if got := activities.CanonicalDigest(c.a) == activities.CanonicalDigest(c.b); got != c.wantEqualDigests {
-			t.Errorf("%s: equal: got %v, want %v", name, got, c.wantEqualDigests)
-		}
 	}
 }
 

@@ -129,7 +129,7 @@ func decisionRecord(in runs.ToolCall, tool, arguments string) *stream.Decided {
 		// all arguments.
 		decided.Remembered = &stream.Remembered{Tool: tool, Rule: in.RememberedRule}
 		if d.Remember == runs.RememberArguments {
-			decided.Remembered.Args = canonicalDigest(arguments)
+			decided.Remembered.Args = runs.CanonicalDigest(arguments)
 		}
 	}
 	return decided

@@ -23,9 +23,6 @@ var ContextAfter = contextAfter
 // InboxArgs is inboxArgs.
 var InboxArgs = inboxArgs
 
-// CanonicalDigest is canonicalDigest.
-var CanonicalDigest = canonicalDigest
-
 // OfferedSubagents returns the names of the subagents that the model of a step is offered.
 func (a *Activities) OfferedSubagents(ctx context.Context, d *agents.Definition, s runs.Step) ([]string, error) {
 	all, err := a.subagents(ctx, d, s)

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/testsuite"
 
-	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/llm"
@@ -213,7 +212,7 @@ func TestSoftLimitInterruptIsRecordedOnce(t *testing.T) {
 	}
 	const args = `{"limit":"duration","used":"1m1s","allowed":"2m0s"}`
 	c := answers[0].Calls[0]
-	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(args), Canonical: activities.CanonicalDigest(args), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
+	want := (&runs.Approval{ArgsDigest: runs.DigestArgs(args), Canonical: runs.CanonicalDigest(args), RuleDigest: c.Approval.RuleDigest, Quorum: 2, Expires: time.Hour})
 	wantEqual(t, "tool of the call", c.Tool, "approve")
 	wantEqual(t, "number of interrupts", answers[0].InterruptCount, 1)
 	wantEqual(t, "approval of the call", c.Approval, want)

@@ -194,13 +194,12 @@ func (n *fileNode) doWith(method, path string, body io.Reader, size int64, heade
 func (n *fileNode) awaitBytes(want int64) {
 	n.t.Helper()
 	for {
-		files, uploads := n.index.Changed(), n.index.UploadsChanged()
+		changed := n.index.Changed()
 		if n.index.Bytes("alpha") == want {
 			return
 		}
 		select {
-		case <-files:
-		case <-uploads:
+		case <-changed:
 		case <-n.ctx().Done():
 			n.t.Fatal(n.ctx().Err())
 		}

@@ -11,8 +11,8 @@ import (
 // approver has one vote, the last one that they cast. A decision that the call may not be made
 // needs no quorum.
 //
-// An answer to a question whose rule has a quorum is a vote for this answer: what is said here of an
-// edit is true of it, and its ArgsDigest is that of the answer.
+// An answer to a question whose rule has a quorum is a vote, too. It counts as an edit does, with the
+// digest of the answer in ArgsDigest. There is no vote for the model's arguments then.
 
 // Contradicts reports whether one of the decisions differs from what was decided before.
 func (s *Interrupts) Contradicts(decisions []Decision) bool {
@@ -23,7 +23,7 @@ func (s *Interrupts) Contradicts(decisions []Decision) bool {
 }
 
 // ConflictingVote returns the vote that keeps one of the decisions from being counted: an edit to
-// other arguments, by another approver. The vote names the call. nil = there is none.
+// other arguments, or another answer, by another approver. The vote names the call. nil = there is none.
 func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 	for _, d := range decisions {
 		i := s.Find(d.CallID)

@@ -38,9 +38,9 @@ type Attachments struct {
 type Moved map[string]files.Upload
 
 // Move returns the messages of a thread with the URLs of files in place of base64 data, and the data. It
-// treats the data of data: URLs like base64 data. It writes nothing. The same message is moved to the same files each time, so a client that sends its
-// list again sends what the thread has. isKnown reports whether the thread has a message as it is: it
-// stays.
+// treats the data of data: URLs like base64 data. It writes nothing. The same message is moved to the same
+// files each time, so a client that sends its list again sends what the thread has. isKnown reports whether
+// the thread has a message as it is: it stays.
 func (a *Attachments) Move(ctx context.Context, thread stream.Thread, messages []agui.Message, isKnown func(agui.Message) bool) ([]agui.Message, Moved, error) {
 	moved := Moved{}
 	var changed []agui.Message

@@ -45,8 +45,8 @@ type interruptRule struct {
 }
 
 // ruleOf returns the rule that raised an interrupt, or that says who answers a question of a remote
-// agent; nil = a question without a rule.
-// It may read the revision, and the step tree of a program, from the store and the log.
+// agent; nil = a question without a rule. It may read the revision, and the step tree of a program, from
+// the store and the log.
 func (s *Service) ruleOf(ctx context.Context, thread stream.Thread, interrupt *agui.Interrupt) (*interruptRule, error) {
 	source, err := sourceOfRule(*interrupt)
 	if source == nil || err != nil {
@@ -98,10 +98,10 @@ func (s *Service) stepRules(ctx context.Context, thread stream.Thread, d *agents
 	return pipeline.Rules(d, source.Step)
 }
 
-// authorize returns the rule of an interrupt (ruleOf), if the caller may
-// decide about the interrupt now. Otherwise the error is 403 not_an_approver, or that of the
-// policies. Nothing about the interrupt is told to other callers, so authorize comes first. pointer
-// is the JSON pointer to the decision in the request.
+// authorize returns the rule of an interrupt (see ruleOf), if the caller may decide about the interrupt
+// now. Otherwise the error is 403 not_an_approver, or that of the policies. Nothing about the interrupt is
+// told to other callers, so authorize comes first. pointer is the JSON pointer to the decision in the
+// request.
 func (s *Service) authorize(ctx context.Context, thread stream.Thread, interrupt *agui.Interrupt, pointer string) (*interruptRule, error) {
 	rule, err := s.ruleOf(ctx, thread, interrupt)
 	if err != nil {

@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/perdure/perdure/api/request"
@@ -37,6 +38,22 @@ func TestDecisionDigest(t *testing.T) {
 	} {
 		if other == ada {
 			t.Errorf("%s: got the digest of ada's decision, want another", name)
+		}
+	}
+}
+
+// TestEqualAnswersHaveOneDigest: approvers whose clients write the members of an answer in another order
+// vote for the same answer.
+func TestEqualAnswersHaveOneDigest(t *testing.T) {
+	t.Parallel()
+	digest := func(content string) string { return argsDigest(&stream.Decision{Content: json.RawMessage(content)}) }
+	first := digest(`{"pay":true,"by":"card"}`)
+	if digest(`{"by":"card","pay":true}`) != first {
+		t.Error("an equal answer has another digest")
+	}
+	for _, other := range []string{`{"by":"card","pay":false}`, `{"by":"card","pay":true,"pay":false}`, ``} {
+		if digest(other) == first {
+			t.Errorf("%s has the digest of another answer", other)
 		}
 	}
 }

@@ -162,12 +162,7 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 		Remember: runs.RememberScope(req.Remember),
 		Allowed:  req.allowed,
 	}
-	if len(content.Args) > 0 {
-		d.ArgsDigest = runs.DigestArgs(string(content.Args))
-	}
-	if len(content.Content) > 0 { // votes for the same answer have the same digest
-		d.ArgsDigest = runs.DigestArgs(string(content.Content))
-	}
+	d.ArgsDigest = argsDigest(content)
 	// The digest comes first: content.By, content.Channel and content.Issuer must not be part of it,
 	// so that a decision by a link and a direct one of the same person are one vote.
 	digest, err := digestOf(ctx, content)
@@ -181,6 +176,19 @@ func (s *Service) writeProposal(ctx context.Context, run stream.Run, interrupt *
 	proposal, err := s.finder.Log.ProposeDecision(ctx, run, digest, content)
 	d.Proposal, d.Digest = proposal.Seq, runs.ShortDigest(proposal.Digest)
 	return d, err
+}
+
+// argsDigest returns the digest of the arguments of an edit, or of the answer to a question: votes with the
+// same digest are for the same. "" = the decision has neither. Clients write the members of equal answers
+// in different orders; voters for an edit take over the arguments of the first one.
+func argsDigest(d *stream.Decision) string {
+	switch {
+	case len(d.Args) > 0:
+		return runs.DigestArgs(string(d.Args))
+	case len(d.Content) > 0:
+		return runs.CanonicalDigest(string(d.Content))
+	}
+	return ""
 }
 
 // LateDecisions returns the entries of resume about interrupts that are resolved already, so that

@@ -143,7 +143,7 @@ func (p *encryptedPerdure) awaitOffset(t *testing.T, caller []string, want int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, err := bucket.Watch(t.Context(), "upload.>")
+	changes, err := bucket.Watch(t.Context(), "file.>") // files, uploads and reservations
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (p *encryptedPerdure) awaitOffset(t *testing.T, caller []string, want int64
 	for {
 		select {
 		case change := <-changes.Updates():
-			if change == nil {
+			if change == nil || !strings.Contains(change.Key(), ".upload_") {
 				continue
 			}
 			upload = "/v1/uploads/" + change.Key()[strings.LastIndexByte(change.Key(), '.')+1:]

@@ -63,7 +63,7 @@ var layers = []layer{
 	{"internal/audit/store", []string{"stream", "internal/audit", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2", "go.opentelemetry.io/otel/log/..."}},
 	{"internal/encryption", []string{"stream", "github.com/nats-io/nats.go/...", "github.com/hashicorp/golang-lru/v2", "github.com/tink-crypto/tink-go/v2/..."}},
 	{"internal/encryption/operator", []string{"internal/encryption", "github.com/tink-crypto/tink-go/v2/...", "gocloud.dev/secrets/...", "github.com/hashicorp/vault/api"}},
-	{"internal/files", []string{"stream", "internal/index/watch", "github.com/nats-io/nats.go/...", "github.com/minio/sio", "github.com/gabriel-vasile/mimetype"}},
+	{"internal/files", []string{"stream", "internal/index/watch", "github.com/nats-io/nats.go/...", "github.com/minio/sio", "github.com/gabriel-vasile/mimetype", "golang.org/x/sync/singleflight"}},
 	{"internal/files/bucket", []string{"stream", "gocloud.dev/...", "github.com/aws/aws-sdk-go-v2/service/s3/...", "cloud.google.com/go/storage"}},
 	{"internal/files/clamd", []string{"stream"}},
 	{"internal/index/watch", []string{"stream", "github.com/nats-io/nats.go/..."}},

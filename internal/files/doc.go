@@ -5,7 +5,8 @@
 //	                                  bucket "files":  blob.<tenant>.<blob>       key, size
 //	                                                   content.<tenant>.<digest>  blob, files that have it
 //	                                                   file.<tenant>.<file>       name, owner, threads
-//	                                                   upload.<tenant>.<upload>   name, owner, parts
+//	                                                   file.<tenant>.<upload>     name, owner, parts
+//	                                                   file.<tenant>.<reservation>  size
 //
 // A file has a name, an owner, and the threads that refer to it. Its bytes are a blob. Files of one
 // tenant with the same bytes share a blob: the digest is an HMAC with a secret of the tenant.

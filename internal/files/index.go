@@ -19,9 +19,8 @@ import (
 // Index has all files and resumable uploads in memory, without their names. It follows the bucket: a
 // change arrives a moment after it was written. The caller stops it. It is safe for concurrent use.
 type Index struct {
-	*watch.Watch // of files and reservations
-	store        *Store
-	uploads      uploadIndex
+	*watch.Watch
+	store *Store
 
 	mu sync.RWMutex
 	indexed
@@ -29,11 +28,16 @@ type Index struct {
 	revision uint64
 }
 
-// indexed is what the keys of files have.
+// indexed is what the keys of files have. One watch follows all of them, in the order in which they were
+// written: the bytes of a reservation that has ended are those of an upload or a file that came before.
 type indexed struct {
 	tenants  tenantFiles
+	uploads  tenantUploads
 	reserved reservations
 }
+
+// newIndexed returns an indexed without entries.
+func newIndexed() indexed { return indexed{tenantFiles{}, tenantUploads{}, reservations{}} }
 
 // tenantFiles are files by the token of their tenant and their ID.
 type tenantFiles map[string]map[string]*File
@@ -41,26 +45,13 @@ type tenantFiles map[string]map[string]*File
 // Watch begins an index, and returns when it has the present files.
 func (s *Store) Watch(ctx context.Context) (*Index, error) {
 	x := &Index{store: s}
-	receiver := watch.Receiver{Load: func() watch.Loading { return &loading{x, indexed{tenantFiles{}, reservations{}}} }, Take: x.take}
+	receiver := watch.Receiver{Load: func() watch.Loading { return &loading{x, newIndexed()} }, Take: x.take}
 	var err error
 	if x.Watch, err = watch.Begin(ctx, watch.Source{Log: s.log, Bucket: s.bucket, Keys: filePrefix + ">"}, receiver); err != nil {
 		return nil, fmt.Errorf("files: index: %w", err)
 	}
-	if err := x.uploads.begin(ctx, s); err != nil {
-		x.Watch.Stop()
-		return nil, err
-	}
 	return x, nil
 }
-
-// Stop ends the index, see [watch.Watch.Stop].
-func (x *Index) Stop() {
-	x.Watch.Stop()
-	x.uploads.Stop()
-}
-
-// UploadsChanged is Changed for the resumable uploads, which have a watch of their own.
-func (x *Index) UploadsChanged() <-chan struct{} { return x.uploads.Changed() }
 
 // Bytes returns the bytes of all files of a tenant, those that its resumable uploads will have, and those
 // that are reserved (see Reserve). Those of files with the same bytes count for each of them.
@@ -149,7 +140,18 @@ func (x *Index) List(tenant, owner, after string) (all []*File) {
 }
 
 // Uploads returns the IDs of the resumable uploads of an owner, in order.
-func (x *Index) Uploads(tenant, owner string) []string { return x.uploads.list(tenant, owner) }
+func (x *Index) Uploads(tenant, owner string) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.uploads.list(tenant, owner)
+}
+
+// allUploads returns the resumable uploads of all tenants.
+func (x *Index) allUploads() []*Resumable {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.uploads.all()
+}
 
 // all returns the files of all tenants.
 func (x *Index) all() (all []*File) {
@@ -194,6 +196,8 @@ func (x *indexed) set(entry jetstream.KeyValueEntry) {
 	case !ok:
 	case strings.HasPrefix(id, reservationPrefix):
 		x.reserved.set(tenant, id, entry)
+	case strings.HasPrefix(id, uploadIDPrefix):
+		x.uploads.set(tenant, id, entry)
 	default:
 		x.tenants.set(tenant, id, entry)
 	}

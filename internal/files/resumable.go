@@ -77,13 +77,11 @@ func (u *Resumable) has(blob string) bool {
 	return false
 }
 
-// uploadIDPrefix begins the ID of every resumable upload, and uploadPrefix its key in the bucket.
-const (
-	uploadIDPrefix = "upload_"
-	uploadPrefix   = "upload."
-)
+// uploadIDPrefix begins the ID of every resumable upload. No file has the ID, because it lacks idPrefix.
+const uploadIDPrefix = "upload_"
 
-func uploadKey(tenant, id string) string { return uploadPrefix + stream.KeyToken(tenant) + "." + id }
+// uploadKey returns the key of an upload: one below the files of the tenant, which the index watches.
+func uploadKey(tenant, id string) string { return fileKey(tenant, id) }
 
 // isUploadID reports whether a text can be the ID of an upload.
 func isUploadID(id string) bool {
@@ -199,14 +197,30 @@ func (s *Store) update(ctx context.Context, u *Resumable) error {
 
 // FinishUpload stores the file of an upload whose bytes have all arrived, and removes its parts. A
 // repetition stores the same file once. The upload stays until it expires, so that a client that has not
-// received the answer learns the file. isNew tells that this call has stored the file. It continues if
+// received the answer learns the file. Concurrent calls of a process wait for the first one, because storing
+// a file costs as much as its upload. isNew tells that this call has stored the file. It continues if
 // ctx ends, because a large file may take longer than a client waits. Errors: those of Put; a *ThreatError
-// has deleted the upload.
+// has deleted the upload; ErrUnknownUpload if the upload is deleted meanwhile, and then there is no file.
 func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err error) {
 	if u.IsStored {
 		return false, nil
 	}
 	ctx = context.WithoutCancel(ctx) // Put has a limit of its own
+	finished, err, _ := s.finishing.Do(uploadKey(u.Tenant, u.ID), func() (any, error) {
+		current, err := s.FindUpload(ctx, u.Tenant, u.ID)
+		if err == nil && !current.IsStored {
+			isNew, err = s.finish(ctx, current)
+		}
+		return current, err
+	})
+	if current, ok := finished.(*Resumable); ok && current != nil {
+		*u = *current
+	}
+	return isNew, err
+}
+
+// finish is FinishUpload for an upload that is not stored, and ctx does not end.
+func (s *Store) finish(ctx context.Context, u *Resumable) (isNew bool, err error) {
 	body := &partReader{ctx: ctx, store: s, tenant: u.Tenant, rest: u.Parts}
 	defer body.close()
 	_, err = s.Put(ctx, Upload{Tenant: u.Tenant, Owner: u.Owner, ID: u.FileID(), Name: u.Name, Type: u.Type, Body: body})
@@ -225,9 +239,19 @@ func (s *Store) FinishUpload(ctx context.Context, u *Resumable) (isNew bool, err
 	if err := s.update(ctx, u); err != nil && !errors.Is(err, ErrUploadChanged) {
 		return false, err
 	} else if err != nil { // another request has finished or deleted it, with its parts
-		return false, nil
+		return false, s.dropUnlessFinished(ctx, u)
 	}
 	return true, s.removeParts(ctx, u.Tenant, parts)
+}
+
+// dropUnlessFinished removes the file of an upload that another request has changed, unless that request
+// has finished the upload. Errors: ErrUnknownUpload.
+func (s *Store) dropUnlessFinished(ctx context.Context, u *Resumable) error {
+	_, err := s.FindUpload(ctx, u.Tenant, u.ID)
+	if errors.Is(err, ErrUnknownUpload) {
+		return errors.Join(err, s.DeleteUnused(ctx, u.Tenant, u.FileID()))
+	}
+	return err
 }
 
 // DeleteUpload deletes a resumable upload with its parts. The file of a complete upload stays. It

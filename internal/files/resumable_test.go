@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -282,5 +284,84 @@ func TestPartsAreEncrypted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDeletedUploadLeavesNoFile: an upload that is deleted while its file is stored leaves no file, as the
+// deletion of a subject requires.
+func TestDeletedUploadLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	deletion := &scanning{}
+	s := open(t, streamtest.Server(t), files.Options{Scanner: deletion}, false)
+	u := create(t, s, "a.txt", 4)
+	add(t, s, u, []byte("text"))
+	deletion.then = func(ctx context.Context) error { return s.DeleteUpload(ctx, u.Tenant, u.ID) }
+	if isNew, err := s.FinishUpload(t.Context(), u); isNew || !errors.Is(err, files.ErrUnknownUpload) {
+		t.Errorf("finish = %v, %v, want %v", isNew, err, files.ErrUnknownUpload)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the deletion = %d, want none", n)
+	}
+}
+
+// scanning is a scanner that does something when it has read a file.
+type scanning struct {
+	then func(context.Context) error
+}
+
+// Scan implements files.Scanner.
+func (s *scanning) Scan(ctx context.Context, r io.Reader) (string, error) {
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return "", err
+	}
+	return "", s.then(ctx)
+}
+
+// TestReservationSeesUploads: with a reservation, an index has all uploads that were begun before it.
+func TestReservationSeesUploads(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	x := index(t, s)
+	for n := range int64(200) {
+		create(t, s, "", 1)
+		release, err := x.Reserve(t.Context(), "acme", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := x.Bytes("acme"); got != n+1 {
+			t.Fatalf("bytes with a reservation after %d uploads = %d", n+1, got)
+		}
+		release()
+	}
+}
+
+// TestUploadFinishesOnce: of many requests that find an upload complete, one stores its file: storing it
+// costs as much as the upload.
+func TestUploadFinishesOnce(t *testing.T) {
+	t.Parallel()
+	scanner := &scanning{}
+	s := open(t, streamtest.Server(t), files.Options{Scanner: scanner}, false)
+	u := create(t, s, "a.txt", 4)
+	add(t, s, u, []byte("text"))
+	var scans atomic.Int32
+	var others sync.WaitGroup
+	scanner.then = func(context.Context) error {
+		if scans.Add(1) > 1 {
+			return nil
+		}
+		for range 5 {
+			other := find(t, s, u)
+			others.Go(func() {
+				if isNew, err := s.FinishUpload(t.Context(), other); isNew || err != nil || !other.IsStored {
+					t.Errorf("finish = %v, %v, want the file of the first request", isNew, err)
+				}
+			})
+		}
+		return nil
+	}
+	finish(t, s, u, true)
+	others.Wait()
+	if n := scans.Load(); n != 1 {
+		t.Errorf("the file was stored %d times, want once", n)
 	}
 }

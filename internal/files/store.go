@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/perdure/perdure/stream"
 )
@@ -42,6 +43,8 @@ type Store struct {
 	storage Storage
 	scanner Scanner
 	maxSize int64
+	// finishing are the calls of FinishUpload, by the keys of uploads.
+	finishing singleflight.Group
 }
 
 // Open opens the store, and creates its bucket and its stream if they are missing.

@@ -15,9 +15,9 @@ import (
 // thread that refers to a file must exist: its first input may be on the way.
 const interrupted = 2 * UploadTime
 
-// Sweep deletes what no thread refers to and is older than Lifetime, resumable uploads that have expired, and what interrupted uploads and
-// deletions have left. exists reports whether a thread has records. It continues after a failure, and
-// returns all failures.
+// Sweep deletes files to which no thread refers and that are older than Lifetime, resumable uploads that
+// have expired, and what interrupted uploads and deletions have left. exists reports whether a thread has
+// records. It continues after a failure, and returns all failures.
 func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(context.Context, stream.Thread) (bool, error)) error {
 	var failures []error
 	fail := func(what string, err error) {
@@ -31,8 +31,15 @@ func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(
 		}
 		fail(f.ID, s.sweepFile(ctx, f, now, exists))
 	}
+	for _, u := range x.allUploads() {
+		if ctx.Err() != nil {
+			break
+		}
+		if now.After(u.ExpiresAt()) {
+			fail(u.ID, s.DeleteUpload(ctx, u.Tenant, u.ID))
+		}
+	}
 	fail("contents", s.each(ctx, contentPrefix, func(key string, value []byte) error { return s.sweepContent(ctx, key, value, now) }))
-	fail("uploads", s.each(ctx, uploadPrefix, func(key string, value []byte) error { return s.sweepUpload(ctx, key, value, now) }))
 	fail("blobs", s.each(ctx, blobPrefix, func(key string, value []byte) error { return s.sweepBlob(ctx, key, value, now) }))
 	return errors.Join(failures...)
 }
@@ -81,15 +88,6 @@ func (s *Store) sweepContent(ctx context.Context, key string, value []byte, now 
 		seen, ok := gone[id]
 		return ok && since.Equal(seen) // else an upload is storing the file again
 	})
-}
-
-// sweepUpload deletes a resumable upload that has expired.
-func (s *Store) sweepUpload(ctx context.Context, key string, value []byte, now time.Time) error {
-	u, err := decodeUpload(key, value)
-	if err != nil || now.Before(u.ExpiresAt()) {
-		return err
-	}
-	return s.DeleteUpload(ctx, u.Tenant, u.ID)
 }
 
 // sweepBlob removes the blob of an interrupted upload or deletion: one that is old, and that neither the

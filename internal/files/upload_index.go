@@ -1,43 +1,22 @@
 package files
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/perdure/perdure/internal/index/watch"
 	"github.com/perdure/perdure/stream"
 )
 
-// uploadIndex has the resumable uploads, by the token of their tenant and their ID.
-type uploadIndex struct {
-	*watch.Watch
-
-	mu      sync.RWMutex
-	tenants tenantUploads
-}
-
+// tenantUploads are resumable uploads, without their names and parts, by the token of their tenant and
+// their ID.
 type tenantUploads map[string]map[string]*Resumable
-
-// begin begins the index, and returns when it has the present uploads.
-func (x *uploadIndex) begin(ctx context.Context, s *Store) (err error) {
-	receiver := watch.Receiver{Load: func() watch.Loading { return &loadingUploads{x, tenantUploads{}} }, Take: x.take}
-	if x.Watch, err = watch.Begin(ctx, watch.Source{Log: s.log, Bucket: s.bucket, Keys: uploadPrefix + ">"}, receiver); err != nil {
-		return fmt.Errorf("files: index of uploads: %w", err)
-	}
-	return nil
-}
 
 // bytes returns the bytes of the files that the uploads of a tenant will be. Those that are stored are
 // files.
-func (x *uploadIndex) bytes(tenant string) (n int64) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for _, u := range x.tenants[stream.KeyToken(tenant)] {
+func (t tenantUploads) bytes(tenant string) (n int64) {
+	for _, u := range t[stream.KeyToken(tenant)] {
 		if !u.IsStored {
 			n += u.Size
 		}
@@ -46,10 +25,8 @@ func (x *uploadIndex) bytes(tenant string) (n int64) {
 }
 
 // list returns the IDs of the uploads of an owner, in order.
-func (x *uploadIndex) list(tenant, owner string) (ids []string) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for id, u := range x.tenants[stream.KeyToken(tenant)] {
+func (t tenantUploads) list(tenant, owner string) (ids []string) {
+	for id, u := range t[stream.KeyToken(tenant)] {
 		if u.Owner == owner {
 			ids = append(ids, id)
 		}
@@ -58,41 +35,24 @@ func (x *uploadIndex) list(tenant, owner string) (ids []string) {
 	return ids
 }
 
-// loadingUploads collects the present uploads.
-type loadingUploads struct {
-	index   *uploadIndex
-	tenants tenantUploads
-}
-
-// Take implements [watch.Loading].
-func (l *loadingUploads) Take(entry jetstream.KeyValueEntry) { l.tenants.set(entry) }
-
-// Done implements [watch.Loading].
-func (l *loadingUploads) Done(context.Context, uint64) {
-	l.index.mu.Lock()
-	defer l.index.mu.Unlock()
-	l.index.tenants = l.tenants
-}
-
-// take applies a change of the bucket, see [watch.Receiver].
-func (x *uploadIndex) take(_ context.Context, change jetstream.KeyValueEntry) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.tenants.set(change)
+// all returns the uploads of all tenants.
+func (t tenantUploads) all() (all []*Resumable) {
+	for _, ofTenant := range t {
+		for _, u := range ofTenant {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // set applies an entry of an upload.
-func (t tenantUploads) set(entry jetstream.KeyValueEntry) {
-	tenant, id, ok := strings.Cut(strings.TrimPrefix(entry.Key(), uploadPrefix), ".")
-	if !ok {
-		return
-	}
+func (t tenantUploads) set(tenant, id string, entry jetstream.KeyValueEntry) {
 	if entry.Operation() == jetstream.KeyValuePut {
 		if u, err := decodeUpload(entry.Key(), entry.Value()); err == nil {
 			if t[tenant] == nil {
 				t[strings.Clone(tenant)] = map[string]*Resumable{}
 			}
-			u.Parts, u.encodedName = nil, nil // the index needs neither
+			u.Parts, u.encodedName = nil, nil
 			t[tenant][u.ID] = u
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"mime"
 	"strings"
+	"unicode/utf8"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -68,8 +69,10 @@ func Content(in *cloudevents.Event) (*events.Content, error) {
 	}
 	e := &events.Content{ID: in.ID(), Source: in.Source(), Type: in.Type(), Subject: in.Subject(), Time: in.Time()}
 	for _, attribute := range [][2]string{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"subject", e.Subject}} {
-		if len(attribute[1]) > events.MaxAttribute {
-			return nil, &InvalidError{"/" + attribute[0], fmt.Sprintf("must have at most %d bytes", events.MaxAttribute)}
+		// The JSON of the event would have the same replacement for all bytes that are not UTF-8, so other
+		// events would seem to be the same.
+		if len(attribute[1]) > events.MaxAttribute || !utf8.ValidString(attribute[1]) {
+			return nil, &InvalidError{"/" + attribute[0], fmt.Sprintf("must be UTF-8 of at most %d bytes", events.MaxAttribute)}
 		}
 	}
 	data, err := dataOf(in)

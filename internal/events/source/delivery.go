@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/nats-io/nats.go"
@@ -64,8 +65,10 @@ func (s *Source) event(d delivery) (*events.Event, error) {
 	} else if !json.Valid(d.data) || agui.TooDeep(d.data) {
 		return nil, &ContentError{"must be a CloudEvent or JSON"}
 	}
-	if len(content.ID) > events.MaxAttribute || len(content.Source) > events.MaxAttribute {
-		return nil, &ContentError{fmt.Sprintf("the ID and the source of the event must have at most %d bytes", events.MaxAttribute)}
+	for _, attribute := range []string{content.ID, content.Source} {
+		if len(attribute) > events.MaxAttribute || !utf8.ValidString(attribute) {
+			return nil, &ContentError{fmt.Sprintf("the ID and the source of the event must be UTF-8 of at most %d bytes", events.MaxAttribute)}
+		}
 	}
 	return &events.Event{Content: *content, Tenant: s.Tenant}, nil
 }

@@ -321,6 +321,8 @@ func TestDeliveries(t *testing.T) {
 		"no ID":       {data: []byte(`{"specversion":"1.0","source":"/shop","type":"paid"}`)},
 		"large":       {data: []byte(`"` + strings.Repeat("x", events.MaxEvent) + `"`)},
 		"long ID":     {data: []byte(`{}`), header: nats.Header{nats.MsgIdHdr: {strings.Repeat("x", 257)}}},
+		"bad ID":      {data: []byte(`{}`), header: nats.Header{nats.MsgIdHdr: {"\xff"}}},
+		"bad ce-id":   {header: nats.Header{"ce-specversion": {"1.0"}, "ce-id": {"\xff"}, "ce-source": {"/shop"}, "ce-type": {"paid"}}},
 		"binary, bad": {data: []byte(`{`), header: ce},
 		"version 0.3": {data: []byte(`{"specversion":"0.3","id":"1","source":"/shop","type":"paid"}`)},
 		"two data":    {data: []byte(`{"specversion":"1.0","id":"1","source":"/shop","type":"paid","data":1,"data_base64":"MQ=="}`)},
