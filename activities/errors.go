@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/perdure/perdure/agents/catalog"
-	"github.com/perdure/perdure/agui/remote"
 	"github.com/perdure/perdure/internal/control/budget"
 	"github.com/perdure/perdure/llm"
 	"github.com/perdure/perdure/runs"
@@ -34,7 +33,8 @@ import (
 //	the worker stops                           at once                      no
 //	*llm.Error CodeProviderBusy                until Temporal's limits      no
 //	retryable *llm.Error, *UnavailableError    maxFailures                 yes
-//	*remoteError (remote_failure.go)           allowedFailures, or none    yes
+//	*remoteError without a connection          maxUnreachable              no
+//	other *remoteError (remote_failure.go)     maxFailures, or none        yes
 //	anything else                              maxFailures                 yes
 
 // codeAgentUnavailable is the code of a run or step whose agent, or one that its agent names, is not
@@ -52,16 +52,29 @@ func unpublished(err error) string {
 // own limit of attempts (100) bounds them.
 const maxFailures = 8
 
-// maxUnreachable is maxFailures if the server of a remote agent accepts no connection: it may be in the
-// middle of a deploy. With Temporal's backoff these are ten minutes.
+// maxUnreachable is the attempt that is the last one if the server of a remote agent accepts no
+// connection: it may be in the middle of a deploy. With Temporal's backoff these are ten minutes.
 const maxUnreachable = 24
 
-// allowedFailures returns how often a step may fail, if it has failed with err.
-func allowedFailures(err error) int {
-	if failed, ok := errors.AsType[*remoteError](err); ok && failed.code() == string(remote.KindUnreachable) {
-		return maxUnreachable
-	}
-	return maxFailures
+// isUnreachable reports whether an attempt failed because the server of a remote agent accepts no
+// connection.
+func isUnreachable(err error) bool {
+	failed, ok := errors.AsType[*remoteError](err)
+	return ok && failed.code() == runs.ErrorRemoteUnreachable
+}
+
+// counts reports whether a failure counts towards maxFailures: one of the step itself, unless the server
+// of a remote agent may still come.
+func counts(ctx context.Context, err error) bool {
+	return ownFault(ctx, err) && !(isUnreachable(err) && attemptOf(ctx) < maxUnreachable)
+}
+
+// isLastFailure reports whether the step may not fail again after its n-th failure that counts, with err.
+func isLastFailure(err error, n int) bool { return n >= maxFailures || isUnreachable(err) }
+
+// isFinal reports whether no attempt may follow one that fails with err and was not counted yet.
+func isFinal(ctx context.Context, err error) bool {
+	return counts(ctx, err) && isLastFailure(err, failuresBefore(ctx)+1)
 }
 
 // activityError returns the error that an activity returns to Temporal; nil for nil. It counts the
@@ -74,7 +87,7 @@ func activityError(ctx context.Context, err error) error {
 		return nil
 	}
 	isLast := false
-	if ownFault(ctx, err) {
+	if counts(ctx, err) {
 		isLast = countFailure(ctx, err)
 	}
 	return historyError(ctx, err, isLast)
@@ -179,7 +192,7 @@ func countFailure(ctx context.Context, err error) (last bool) {
 	}
 	failures := failuresBefore(ctx) + 1
 	activity.RecordHeartbeat(ctx, failures)
-	return failures >= allowedFailures(err)
+	return isLastFailure(err, failures)
 }
 
 // retryableError returns an error for Temporal that does not count as a failure of the step. code

@@ -32,7 +32,7 @@ func (a *Activities) reportFailure(ctx context.Context, attempt *stream.Attempt,
 // failureOf returns the failure of an attempt: what the history gets of the error, with the texts
 // that clients and models may read.
 func failureOf(ctx context.Context, err error) stream.Failure {
-	isLast := ownFault(ctx, err) && failuresBefore(ctx)+1 >= allowedFailures(err)
+	isLast := isFinal(ctx, err)
 	failure := stream.Failure{Final: isLast}
 	var pause time.Duration
 	if app, ok := errors.AsType[*temporal.ApplicationError](historyError(ctx, err, isLast)); ok {

@@ -88,28 +88,40 @@ func TestOutageBeforeRemoteRun(t *testing.T) {
 	}
 }
 
-// TestUnreachableRemote: a run waits for an agent that accepts no connection longer than for one that fails,
-// and then fails with the code of the last failure.
+// TestUnreachableRemote: a run waits for an agent that accepts no connection longer than for one that
+// refuses its requests. Attempts without a connection take none from those that are refused then.
 func TestUnreachableRemote(t *testing.T) {
 	t.Parallel()
-	for refused, want := range map[int32]struct {
+	for name, tt := range map[string]struct {
+		closed   int32 // first connections that are refused
+		busy     int   // first requests that are refused
 		code     string
-		attempts int32
-	}{23: {"", 24}, 30: {string(remote.KindUnreachable), 24}} {
+		attempts int32 // at a connection
+	}{
+		"comes late":            {23, 0, "", 24},
+		"never comes":           {30, 0, string(remote.KindUnreachable), 24},
+		"comes, and is busy":    {10, 7, "", 18},
+		"comes, and stays busy": {10, 9, string(remote.KindUnavailable), 18},
+	} {
 		f := setup(t, noModel)
-		url, _ := f.serveRemote(func(_ int, started, finished string, w http.ResponseWriter, _ *http.Request) {
+		url, _ := f.serveRemote(func(n int, started, finished string, w http.ResponseWriter, _ *http.Request) {
+			if n <= tt.busy {
+				w.Header().Set("Content-Type", "text/plain")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
 			writeEvents(w, 1, started, finished)
 		})
 		var attempts atomic.Int32
 		f.acts.Remotes.Client = remote.NewClient(&http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if attempts.Add(1) <= refused {
+			if attempts.Add(1) <= tt.closed {
 				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}})
 		f.agent = &agents.Definition{Name: "a", Remote: &agents.Remote{URL: url}}
-		if _, result := f.run("hello"); result.Code != want.code || attempts.Load() != want.attempts {
-			t.Errorf("%d refused connections: code %q after %d attempts, want %q after %d", refused, result.Code, attempts.Load(), want.code, want.attempts)
+		if _, result := f.run("hello"); result.Code != tt.code || attempts.Load() != tt.attempts {
+			t.Errorf("%s: code %q after %d attempts, want %q after %d", name, result.Code, attempts.Load(), tt.code, tt.attempts)
 		}
 	}
 }

@@ -29,8 +29,8 @@ import (
 //
 // "again" makes the run from its beginning, "continues" after the last event that the log has. Without
 // such an event, and in a hidden step, whose messages the log does not have, "continues" is "again". An
-// attempt that has sent nothing does not count. A step fails at most maxFailures times, and
-// maxUnreachable times without a connection.
+// attempt that has sent nothing does not count. A step fails at most maxFailures times.
+// Attempts without a connection do not count before the attempt maxUnreachable, which is the last one then.
 
 // codeRemoteRunFailed is the code of a run whose remote agent has sent RUN_ERROR.
 const codeRemoteRunFailed = "remote_run_failed"
@@ -163,12 +163,15 @@ func (a *Activities) reportRemoteFailure(ctx context.Context, t turn, err error)
 	if !ok || !ownFault(ctx, err) {
 		return err
 	}
-	failures := failuresBefore(ctx) + 1 // activityError counts this failure later
+	failures := failuresBefore(ctx) // activityError counts this failure later
+	if counts(ctx, err) {
+		failures++
+	}
 	attributes := []any{"remote", t.in.Agent, "code", failure.code(), "reason", failure.message(), "failures", failures}
 	if call := failure.call(); call != nil && call.Status != 0 {
 		attributes = append(attributes, "status", call.Status)
 	}
-	if failure.isRetryable() && failures < allowedFailures(err) {
+	if failure.isRetryable() && !isFinal(ctx, err) {
 		logger(ctx).Warn("the run of a remote agent failed and will be attempted again", append(attributes, "next", nextAttempt(activity.GetInfo(ctx), failure.retryAfter()).String())...)
 		return err
 	}

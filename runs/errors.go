@@ -27,6 +27,9 @@ const (
 	ErrorWorkerLost = "worker_lost"
 	// ErrorWorkerStopped: the worker of the attempt stopped.
 	ErrorWorkerStopped = "worker_stopped"
+	// ErrorRemoteUnreachable: the server of a remote agent accepts no connection. Its value is that of
+	// remote.KindUnreachable.
+	ErrorRemoteUnreachable = "remote_unreachable"
 	// ErrorLogUnavailable: NATS did not respond.
 	ErrorLogUnavailable = "log_unavailable"
 	// ErrorProviderBusy: a model was not called, because of a limit of the workers or of its provider.

@@ -77,7 +77,7 @@ func executeStep[Out stepOutput, In stepInput[In]](ctx workflow.Context, in In, 
 	}
 	if err != nil {
 		earlier := runs.EarlierAttempts{Count: 1}
-		if isOwnFailure(err) {
+		if isOwnFailure(err) && !isUnreachable(err) {
 			earlier.Failures = 1
 		}
 		in = in.AfterAttempts(earlier)
@@ -150,6 +150,13 @@ func isAttemptedAgain(ctx workflow.Context, err error) bool {
 func isOwnFailure(err error) bool {
 	var app *temporal.ApplicationError
 	return errors.As(err, &app) && app.Type() != runs.ErrorFenced && !slices.Contains(externalFailures, app.Type())
+}
+
+// isUnreachable reports whether an attempt failed because the server of a remote agent accepts no
+// connection. Such attempts have a bound of their own.
+func isUnreachable(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == runs.ErrorRemoteUnreachable
 }
 
 // errorAtDeadline returns the error of a step whose last attempt failed with err, and which has no

@@ -1,7 +1,6 @@
 package decisions
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +210,7 @@ func (s *Service) outcome(ctx context.Context, id string, d runs.Decision, resul
 }
 
 // hasSameEffect reports whether a decision has the same effect as a recorded one: its kind, and the
-// arguments of an edit, the answer, or the reason of a rejection. The caller and the scope of
+// arguments of an edit, the answer in any order of its members, or the reason of a rejection. The caller and the scope of
 // remember make no difference.
 func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, recorded *recordedDecision) (bool, error) {
 	if d.Kind != recorded.Kind {
@@ -227,7 +226,7 @@ func (s *Service) hasSameEffect(ctx context.Context, d runs.Decision, recorded *
 	if err != nil {
 		return false, err
 	}
-	return requested.reason == recorded.reason && bytes.Equal(requested.content, recorded.content), nil
+	return requested.reason == recorded.reason && runs.CanonicalDigest(string(requested.content)) == runs.CanonicalDigest(string(recorded.content)), nil
 }
 
 // outcomeFromLog returns the outcome of a decision from the log, because the thread has continued

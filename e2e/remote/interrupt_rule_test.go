@@ -137,6 +137,7 @@ func TestRuleOfInterrupts(t *testing.T) {
 	p.wantAnswer(t, "cora", approval, `{"decision":"answer", "content":{ "pay" : true }}`, "200 0")
 	p.awaitRuns(t, thread, 2)
 	p.wantAnswer(t, "bob", approval, yes, "200 0") // his vote counted
+	p.wantAnswer(t, "cora", approval, `{"decision":"answer","content":{"pay":  true}}`, "200 0")
 	<-inputs
 	wantResume(t, <-inputs, `[{"interruptId":"i1","status":"resolved","payload":{"pay":true}}]`)
 
