@@ -41,8 +41,9 @@ func TestRequestsOfTextRun(t *testing.T) {
 	if reads, writes := before.Number(read), before.Number(main); reads != 5 || writes != 1 {
 		t.Errorf("before the model call: got %d reads and %d writes, want 5 and 1:\n%s", reads, writes, strings.Join(before.Subjects(), "\n"))
 	}
-	// The last record of the lane, and the records of the run, for the checkpoint.
-	if reads, writes := after.Number(read), after.Number(main); reads != 2 || writes != 2 {
-		t.Errorf("after the model call: got %d reads and %d writes, want 2 and 2:\n%s", reads, writes, strings.Join(after.Subjects(), "\n"))
+	// The last record of the lane, and the records of the run, for the checkpoint. The writer of the
+	// attempt writes the text together with the end of the call, or already has it then.
+	if reads, writes := after.Number(read), after.Number(main); reads != 2 || writes < 2 || writes > 3 {
+		t.Errorf("after the model call: got %d reads and %d writes, want 2, and 2 or 3:\n%s", reads, writes, strings.Join(after.Subjects(), "\n"))
 	}
 }
