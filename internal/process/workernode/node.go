@@ -338,9 +338,10 @@ func (n *Node) stopAfter(ctx context.Context, err error) error {
 	return err
 }
 
-// leaveTasksTimeout bounds how long steps may take to leave their workflow tasks before the
-// worker stops.
-const leaveTasksTimeout = 500 * time.Millisecond
+// leaveTasksTimeout bounds how long steps may take to leave their workflow tasks before the worker
+// stops. Usually they take milliseconds. A busy Temporal may need more than half a second, and a step
+// that has not left by then is made again by another worker.
+const leaveTasksTimeout = 2 * time.Second
 
 // Stop ends the worker: it polls no more tasks, and lets activities end within the stop timeout.
 // Other workers continue the rest. A failure because Temporal or the log is unavailable is logged;
