@@ -141,10 +141,13 @@ openssl: # install Debian's openssl for tests of deploy/setup.sh, if this is roo
 		|| echo "There is no openssl: tests that need it are skipped."
 
 .PHONY: debian
-debian: # install Debian's Chromium and nginx for tests of pages, if this is root on Debian
+debian: # install Debian's Chromium and nginx for tests of pages, and clamd for those of files, if this is root on Debian
 	@{ command -v chromium && command -v nginx; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium nginx-light >/dev/null; } \
 		|| echo "There is no Chromium or no nginx: tests that need them are skipped."
+	@command -v clamd >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends clamav-daemon >/dev/null; } \
+		|| echo "There is no clamd: the test that needs it is skipped."
 
 .PHONY: e2e
 e2e: cold debian openssl $(NODE_READY) $(CLIENT_READY) ## Test the whole program with real clients

@@ -163,7 +163,7 @@ func (s sampledReader) Read(b []byte) (int, error) {
 // TestLargeFileTakesLittleMemory: neither an upload of 100 MiB nor reading it holds more than some
 // chunks in memory at any time. The server, which caches what it stores, is in this process.
 func TestLargeFileTakesLittleMemory(t *testing.T) {
-	const size, limit = 100 << 20, 60 << 20
+	const size, limit = 100 << 20, 40 << 20
 	s := open(t, streamtest.Server(t), files.Options{}, false)
 	var before, during heapSampler
 	before.pass(1)

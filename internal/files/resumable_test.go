@@ -180,7 +180,7 @@ func TestUploadFinishesAfterKill(t *testing.T) {
 	f := put(t, s, files.Upload{Tenant: "acme", Owner: "ann", ID: u.FileID(), Name: "a.txt"}, "text")
 	concurrent := find(t, s, u)
 	again := finish(t, s, find(t, s, u), true)
-	if again.ID != f.ID || string(read(t, s, again, 0)) != "text" {
+	if again.ID != f.ID || again.CreatedAt.Before(f.CreatedAt) || string(read(t, s, again, 0)) != "text" {
 		t.Errorf("file = %+v, want %+v", again, f)
 	}
 	finish(t, s, concurrent, false)

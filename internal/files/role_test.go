@@ -2,14 +2,8 @@ package files_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/stream"
@@ -20,31 +14,10 @@ import (
 // files, and the worker may read them.
 func TestRolesSuffice(t *testing.T) {
 	t.Parallel()
-	roles, err := os.ReadFile("../../deploy/nats/roles.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "roles.conf")
-	if err := os.WriteFile(file, regexp.MustCompile(`\$NATS_\w+`).ReplaceAll(roles, []byte(`"password"`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	deployed, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := streamtest.ServerWith(t, func(o *server.Options) { o.Users = deployed.Users })
+	roles := streamtest.WithRoles(t)
 	openAs := func(user string) *files.Store {
 		t.Helper()
-		nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(user, "password"), nats.CustomInboxPrefix("_INBOX."+user))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(nc.Close)
-		log, err := stream.Open(t.Context(), nc, stream.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		store, err := files.Open(t.Context(), log, files.Options{})
+		store, err := files.Open(t.Context(), roles.OpenAs(t, user), files.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

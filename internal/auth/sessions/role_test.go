@@ -1,15 +1,8 @@
 package sessions_test
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-
-	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
@@ -17,28 +10,7 @@ import (
 // of NATS.
 func TestRoleOfTheAPISuffices(t *testing.T) {
 	t.Parallel()
-	roles, err := os.ReadFile("../../../deploy/nats/roles.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "roles.conf")
-	if err := os.WriteFile(file, regexp.MustCompile(`\$NATS_\w+`).ReplaceAll(roles, []byte(`"password"`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	deployed, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := streamtest.ServerWith(t, func(o *server.Options) { o.Users = deployed.Users })
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo("perdure-api", "password"), nats.CustomInboxPrefix("_INBOX.perdure-api"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	log, err := stream.Open(t.Context(), nc, stream.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := streamtest.WithRoles(t).OpenAs(t, "perdure-api")
 	p := newProvider(t)
 	sessions, b := p.open(log), newBrowser(t)
 	b.signIn(sessions, p)
