@@ -50,18 +50,19 @@ func setupRetention(t *testing.T, rules string) *retentionNode {
 // tenantOfTests is the tenant of anonymous callers.
 const tenantOfTests = "default"
 
-// awaitListed waits until the node's index has a number of threads.
-func (r *retentionNode) awaitListed(want int) {
+// awaitListed waits until the node's index has a number of threads, of which some have an active run.
+// The index learns of the end of a run later than its client.
+func (r *retentionNode) awaitListed(want, wantActive int) {
 	r.t.Helper()
-	awaitCount(r, r.cfg.Threads, want)
+	awaitCounts(r, r.cfg.Threads, want, wantActive)
 }
 
-// awaitCount waits until an index has a number of threads.
-func awaitCount(r *retentionNode, index *threads.Index, want int) {
+// awaitCounts waits until an index has a number of threads, of which some have an active run.
+func awaitCounts(r *retentionNode, index *threads.Index, want, wantActive int) {
 	r.t.Helper()
 	for {
 		changed := index.Changed()
-		if all, _, _ := index.Counts(tenantOfTests); all == want {
+		if all, active, _ := index.Counts(tenantOfTests); all == want && active == wantActive {
 			return
 		}
 		select {
@@ -102,12 +103,12 @@ func TestThreadsExpire(t *testing.T) {
 		defer close(ended)
 		r.post(running)
 	}()
-	r.awaitListed(3)
+	r.awaitListed(3, 1)
 	r.do(http.MethodPut, "/v1/threads/held/hold", `{"reason":"case 7"}`, "Content-Type", "application/json").mustStatus(t, "hold", http.StatusOK)
 
 	r.wantRound(30*time.Minute, 0)
 	r.wantRound(2*time.Hour, 1)
-	r.awaitListed(2)
+	r.awaitListed(2, 1)
 	r.wantRound(2*time.Hour, 0)
 	r.do(http.MethodGet, "/v1/threads/old", "").mustStatus(t, "the expired thread", http.StatusNotFound)
 	r.do(http.MethodGet, "/v1/threads/held/messages", "").mustStatus(t, "the held thread", http.StatusOK)
@@ -134,16 +135,10 @@ func TestFailedThreadExpires(t *testing.T) {
 	if _, _, err := r.log.Seal(r.ctx(), p, &agui.RunError{Code: "internal"}); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitListed(1)
-	for changed := r.cfg.Threads.Changed(); ; changed = r.cfg.Threads.Changed() { // the end of its run
-		if _, active, _ := r.cfg.Threads.Counts(tenantOfTests); active == 0 {
-			break
-		}
-		<-changed
-	}
+	r.awaitListed(1, 0)
 	r.wantRound(30*time.Minute, 0)
 	r.wantRound(2*time.Hour, 1)
-	r.awaitListed(0)
+	r.awaitListed(0, 0)
 }
 
 // heldRemoval deletes threads. The first deletion closes begun, and waits for resume.
@@ -172,7 +167,7 @@ func TestOneProcessRemoves(t *testing.T) {
 	for _, thread := range []string{"one", "two", "three"} {
 		r.postMessage(thread, "run-"+thread).mustStatus(t, thread, http.StatusOK)
 	}
-	r.awaitListed(3)
+	r.awaitListed(3, 0)
 	index, err := threads.Watch(t.Context(), r.log)
 	if err != nil {
 		t.Fatal(err)
@@ -201,9 +196,9 @@ func TestOneProcessRemoves(t *testing.T) {
 	if n := <-removed; n != 3 {
 		t.Errorf("round with the lease: got %d removed threads, want 3", n)
 	}
-	awaitCount(r, index, 0)
+	awaitCounts(r, index, 0, 0)
 	r.postMessage("four", "run-four").mustStatus(t, "four", http.StatusOK)
-	awaitCount(r, index, 1)
+	awaitCounts(r, index, 1, 0)
 	if n, err := second.Round(r.ctx(), later); n != 1 || err != nil {
 		t.Errorf("round after the lease was released: got %d removed threads and error %v, want 1", n, err)
 	}
@@ -220,7 +215,7 @@ func TestFailedRemovalKeepsNoOther(t *testing.T) {
 	for _, thread := range []string{"stuck", "old"} {
 		r.postMessage(thread, "run-"+thread).mustStatus(t, thread, http.StatusOK)
 	}
-	r.awaitListed(2)
+	r.awaitListed(2, 0)
 	calls := 0
 	r.temporal.stop = func(string) error {
 		if calls++; calls == 1 { // the thread stuck is older
@@ -267,7 +262,7 @@ func TestInterruptedDeletionTakesNoInput(t *testing.T) {
 	r := setupRetention(t, "")
 	r.postMessage("dying", "run-1").mustStatus(t, "run", http.StatusOK)
 	thread := stream.Thread{Tenant: tenantOfTests, ID: "dying"}
-	r.awaitListed(1)
+	r.awaitListed(1, 0)
 	r.interruptDeletion(thread)
 	before, err := r.log.LastOf(r.ctx(), thread)
 	if err != nil {
@@ -302,7 +297,7 @@ func TestInterruptedDeletionIsCompleted(t *testing.T) {
 	r := setupRetention(t, "")
 	r.postMessage("dying", "run-1").mustStatus(t, "run", http.StatusOK)
 	thread := stream.Thread{Tenant: tenantOfTests, ID: "dying"}
-	r.awaitListed(1)
+	r.awaitListed(1, 0)
 	r.interruptDeletion(thread)
 	r.wantRound(0, 0)
 	if last, err := r.log.LastOf(r.ctx(), thread); last != 0 || err != nil {
