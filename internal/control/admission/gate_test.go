@@ -84,13 +84,14 @@ func TestWorkersShareCalls(t *testing.T) {
 	admit(t, gates[1]).End(nil)
 }
 
-// TestLimitIsKept: many calls of several workers never exceed the limit, and all of them begin.
+// TestLimitIsKept: many calls of several workers reach the limit, never exceed it, and all of them begin.
 func TestLimitIsKept(t *testing.T) {
 	t.Parallel()
 	const limit, calls = 5, 60
 	gates := openGates(t, 3, Limits{"p": {Calls: limit}})
 	var mu sync.Mutex
 	active, most := 0, 0
+	reached := make(chan struct{}) // the first calls last until the limit is reached
 	var wait sync.WaitGroup
 	for i := range calls {
 		wait.Go(func() {
@@ -101,8 +102,18 @@ func TestLimitIsKept(t *testing.T) {
 			}
 			mu.Lock()
 			active++
-			most = max(most, active)
+			if active > most {
+				most = active
+				if most == limit {
+					close(reached)
+				}
+			}
 			mu.Unlock()
+			select {
+			case <-reached:
+			case <-time.After(time.Minute):
+				t.Error("the calls do not reach the limit")
+			}
 			<-time.After(time.Duration(i%7) * time.Millisecond) // the call
 			mu.Lock()
 			active--
