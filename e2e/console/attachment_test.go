@@ -1,9 +1,18 @@
 package console
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
@@ -21,7 +30,7 @@ const transfer = `{
 // testAttachments: a person pastes an image and drops another one, removes one of them, and sends
 // the rest. A file that is too large is refused by name.
 func testAttachments(t *testing.T, p *kit.Perdure) {
-	tab := kit.OpenTab(t, p.URL("/console/chat/echo"))
+	tab := kit.OpenTab(t, p.URL("/console/chat/echo"), "Failed to load resource")
 	tab.Await(message, "")
 	picture, err := os.ReadFile(pixelFile(t))
 	if err != nil {
@@ -50,4 +59,106 @@ func testAttachments(t *testing.T, p *kit.Perdure) {
 	tab.Await("[data-kind=text]", "I see it.")
 	tab.AwaitGone(files)
 	tab.AwaitGone(transcript + " img[alt='pasted.png']")
+}
+
+// cutProxy forwards requests to an API. The connection of the second PATCH breaks when some of its bytes
+// have arrived.
+type cutProxy struct {
+	*httptest.Server
+
+	release chan struct{} // closed to break the connection
+	patches atomic.Int64
+	bytes   atomic.Int64 // in the bodies of the PATCH requests
+}
+
+// startCutProxy starts a proxy that passes limit bytes of the second PATCH.
+func startCutProxy(t *testing.T, to string, limit int64) *cutProxy {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &cutProxy{release: make(chan struct{})}
+	forward := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // the page has this origin
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			body := io.Reader(r.Body)
+			if p.patches.Add(1) == 2 {
+				body = io.MultiReader(io.LimitReader(body, limit), p)
+			}
+			r.Body = io.NopCloser(io.TeeReader(body, counter{&p.bytes}))
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Read implements io.Reader. It is the end of the body whose connection breaks.
+func (p *cutProxy) Read([]byte) (int, error) {
+	<-p.release
+	return 0, io.ErrUnexpectedEOF
+}
+
+// counter is an io.Writer that counts bytes.
+type counter struct{ n *atomic.Int64 }
+
+// Write implements io.Writer.
+func (c counter) Write(b []byte) (int, error) {
+	c.n.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// testLargeAttachment: a person attaches a file of 12 MiB. The page shows how much has arrived, and
+// continues the upload when its connection breaks. The file has all bytes, and none was sent twice
+// except for those of one part.
+func testLargeAttachment(t *testing.T, p *kit.Perdure) {
+	const part = 4 << 20
+	content := bytes.Repeat([]byte("All work and no play.\n"), 12<<20/22)
+	path := filepath.Join(t.TempDir(), "large.txt")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proxy := startCutProxy(t, p.URL(""), 1<<20)
+	tab := kit.OpenTab(t, proxy.URL+"/console/chat/echo", "Failed to load resource")
+	tab.Await(message, "")
+	tab.Choose("input[type=file]", path)
+	const files = "[aria-label='Attached files']"
+	tab.Await(files, "4.2 MB of 12.6 MB")
+	tab.Await(files+" progress[aria-label='Uploaded']", "")
+	tab.WantAccessible()
+	close(proxy.release)
+	tab.Await(files+" button[aria-label='Remove large.txt']", "")
+	tab.AwaitGone(files + " progress")
+	say(tab, "Look at this")
+	tab.Await("[data-kind=text]", "I see it.")
+
+	var list struct {
+		Items []struct{ URL, Name string }
+	}
+	p.GetJSON(t, "/v1/files", &list)
+	var found [][]byte
+	for _, f := range list.Items {
+		if f.Name == "large.txt" {
+			stored, err := io.ReadAll(p.RequestAs(t, "", http.MethodGet, f.URL, nil).Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, stored)
+		}
+	}
+	if len(found) != 1 || !bytes.Equal(found[0], content) {
+		t.Errorf("found %d files, want the file with its %d bytes", len(found), len(content))
+	}
+	if got, most := proxy.bytes.Load(), int64(len(content)+part); got > most {
+		t.Errorf("the requests had %d bytes, want at most %d", got, most)
+	}
 }

@@ -7,6 +7,7 @@ import { Listing, type Page } from "./listing.js";
 import { type Problem, ProblemError } from "./problem.js";
 import { resultOf } from "./result.js";
 import { resumableFrames, type Source } from "./resumable_stream.js";
+import { partSize, ResumableUpload } from "./resumable_upload.js";
 import { agentURL, approvalURL, fileURL, runsURL, runURL, scheduleURL, threadURL, withQuery } from "./routes.js";
 import type * as schemas from "./schemas.js";
 import type { AnswerOf, operations, QueryOf } from "./schemas.js";
@@ -59,6 +60,14 @@ export interface EventOptions extends CommandOptions {
   follow?: boolean;
   /** The cursor of an acknowledgement: the stream shows its effect. */
   waitFor?: string;
+}
+
+/** Options of an upload. An aborted upload is deleted in the background, or by the server after 24 hours. */
+export interface UploadOptions extends CommandOptions {
+  /** The name of the file. */
+  name?: string;
+  /** Called with the bytes that the server has, after each part of a file of more than 4 MiB and at the end. */
+  onProgress?: (sent: number, total: number) => void;
 }
 
 /** One decision of a batch. */
@@ -283,11 +292,19 @@ export class PerdureClient {
 
   /**
    * Uploads a file. A message refers to it by a content part with the `url` as its source. The server deletes it after 24
-   * hours unless a message does. `name` is by default that of a File.
+   * hours unless a message does. `name` is by default that of a File. A file of more than 4 MiB is sent in parts: after a
+   * failure, its upload continues with the first byte that the server does not have.
    */
-  uploadFile(file: Blob & { name?: string }, options: CommandOptions & { name?: string } = {}): Promise<schemas.StoredFile> {
-    const { name = file.name, ...rest } = options;
-    return this.request({ url: withQuery(`${this.baseUrl}/v1/files`, { name }), body: file }, rest);
+  async uploadFile(file: Blob & { name?: string }, options: UploadOptions = {}): Promise<schemas.StoredFile> {
+    const { name = file.name, onProgress, ...rest } = options;
+    if (file.size > partSize) {
+      const { headers = {} } = this.config;
+      const id = await new ResumableUpload(this.transport, { baseUrl: this.baseUrl, headers, file, name, onProgress, signal: rest.signal }).run();
+      if (id !== undefined) return this.file(id, rest);
+    }
+    const stored = await this.request<schemas.StoredFile>({ url: withQuery(`${this.baseUrl}/v1/files`, { name }), body: file }, rest);
+    onProgress?.(file.size, file.size);
+    return stored;
   }
 
   /** Returns the bytes of a file, by its ID. */

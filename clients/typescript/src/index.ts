@@ -22,6 +22,7 @@ export type {
   PerdureClientConfig,
   RunInput,
   StreamEvent,
+  UploadOptions,
 } from "./client.js";
 export { textOf } from "./content.js";
 export type { TransportName } from "./connection.js";

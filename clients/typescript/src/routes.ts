@@ -24,6 +24,13 @@ export const scheduleURL = (base: string, schedule: string) => `${base}/v1/sched
 
 export const fileURL = (base: string, file: string) => `${base}/v1/files/${segment(file)}`;
 
+/** The ID of a file in its URL. */
+export const fileIn = (url: string) => decodeURIComponent(url.split("/").at(-1)!);
+
+export const uploadsURL = (base: string) => `${base}/v1/uploads`;
+
+export const uploadURL = (base: string, upload: string) => `${uploadsURL(base)}/${upload}`;
+
 /** Adds the parameters that are not undefined to a URL. */
 export function withQuery(url: string, parameters: object): string {
   const query = new URLSearchParams();

@@ -1,4 +1,4 @@
-// A process of bin/perdure dev, and a proxy whose connections break.
+// A process of bin/perdure dev, and proxies whose connections break.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -89,4 +89,47 @@ export async function unreliableProxy(to: string, next: () => number): Promise<{
     sockets.forEach((socket) => socket.destroy());
   };
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cuts: () => cuts, stop };
+}
+
+/**
+ * Starts a TCP proxy to a server. After each of `totals` bytes from clients, the connection of the last one breaks, when the
+ * server has received it and has ended the connection.
+ */
+export async function brokenUploads(to: string, totals: number[]): Promise<{ url: string; forwarded: () => number; cuts: () => number; stop(): void }> {
+  const target = new URL(to);
+  const sockets = new Set<Socket>();
+  let [forwarded, cuts] = [0, 0];
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    let isCut = false;
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("close", () => (sockets.delete(socket), end()));
+      socket.on("error", end);
+    }
+    upstream.on("data", (bytes) => isCut || client.write(bytes));
+    client.on("data", (bytes) => {
+      if (isCut) return;
+      const part = bytes.subarray(0, (totals[cuts] ?? Infinity) - forwarded);
+      forwarded += part.length;
+      if (!upstream.write(part)) {
+        client.pause();
+        upstream.once("drain", () => client.resume());
+      }
+      if (forwarded !== totals[cuts]) return;
+      isCut = true;
+      cuts++;
+      upstream.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = () => {
+    server.close();
+    sockets.forEach((socket) => socket.destroy());
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, forwarded: () => forwarded, cuts: () => cuts, stop };
 }

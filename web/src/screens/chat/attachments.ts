@@ -1,4 +1,4 @@
-import type { ContentPart, PerdureClient } from "@perdure/client";
+import { type ContentPart, type PerdureClient, ProblemError, type UploadOptions } from "@perdure/client";
 
 /** A file that the next message refers to. */
 export interface Attachment {
@@ -10,25 +10,28 @@ export interface Attachment {
   preview?: string;
 }
 
-// The default of PERDURE_FILES_MAX_SIZE. A browser may lose the refusal of a larger file, because it still sends.
-const mostBytes = 100 * 1024 * 1024;
-
-/** Uploads files, and returns parts of a message that refer to them. Rejects with an error that names the file. */
-export function uploadFiles(client: PerdureClient, files: readonly File[]): Promise<Attachment[]> {
-  for (const file of files) {
-    if (file.size > mostBytes) throw new Error(`${file.name} is too large: a file may have 100 MiB.`);
+/**
+ * Uploads files, and returns parts of a message that refer to them. Calls onProgress with the bytes of a file that the
+ * server has. Rejects with an error that names the file, and then ends the other uploads.
+ */
+export async function uploadFiles(client: PerdureClient, files: readonly File[], onProgress: (file: File, sent: number) => void): Promise<Attachment[]> {
+  const abort = new AbortController();
+  try {
+    return await Promise.all(files.map((file) => upload(client, file, { signal: abort.signal, onProgress: (sent) => onProgress(file, sent) })));
+  } finally {
+    abort.abort(); // without effect on uploads that have ended
   }
-  return Promise.all(files.map((file) => upload(client, file)));
 }
 
-async function upload(client: PerdureClient, file: File): Promise<Attachment> {
+async function upload(client: PerdureClient, file: File, options: UploadOptions): Promise<Attachment> {
   try {
-    const { id, url, name = file.name, type, size } = await client.uploadFile(file);
+    const { id, url, name = file.name, type, size } = await client.uploadFile(file, options);
     const [family] = type.split("/");
     const kind = family === "image" || family === "audio" || family === "video" ? family : "document";
     const part: ContentPart = { type: kind, source: { type: "url", value: url, mimeType: type }, metadata: { filename: name } };
     return { id, name, size, part, ...(kind === "image" && { preview: URL.createObjectURL(file) }) };
   } catch (error) {
+    if (error instanceof ProblemError && error.code === "too_large") throw new Error(`${file.name} is too large: ${error.problem.detail}.`, { cause: error });
     throw new Error(`${file.name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
 }

@@ -28,6 +28,9 @@ export interface ComposerProps {
   field: RefObject<HTMLTextAreaElement | null>;
 }
 
+// Files that are being uploaded, each with the bytes that the server has.
+type Uploads = ReadonlyMap<File, number>;
+
 const busyOptions = [
   { id: "steer", label: "Add to the active run" },
   { id: "enqueue", label: "Send after the run" },
@@ -40,19 +43,20 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
   const [files, setFiles] = useState<readonly Attachment[]>([]);
   const [onBusy, setOnBusy] = useState<OnBusy>("steer");
   const [error, setError] = useState<unknown>();
-  const [uploads, setUploads] = useState(0);
+  const [uploads, setUploads] = useState<Uploads>(new Map());
   const client = useClient();
   const isEmpty = text.trim() === "" && files.length === 0;
   const attach = async (added: readonly File[]) => {
     setError(undefined);
-    setUploads((n) => n + added.length);
+    setUploads((current) => new Map([...current, ...added.map((file) => [file, 0] as const)]));
+    const progress = (file: File, sent: number) => setUploads((current) => (current.has(file) ? new Map([...current, [file, sent]]) : current));
     try {
-      const uploaded = await uploadFiles(client, added);
+      const uploaded = await uploadFiles(client, added, progress);
       setFiles((current) => [...current, ...uploaded]);
     } catch (reason) {
       setError(reason);
     } finally {
-      setUploads((n) => n - added.length);
+      setUploads((current) => new Map([...current].filter(([file]) => !added.includes(file))));
     }
   };
   const remove = (id: string) => {
@@ -60,7 +64,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     setFiles(files.filter((file) => file.id !== id));
   };
   const send = async () => {
-    if (isEmpty || uploads > 0) return;
+    if (isEmpty || uploads.size > 0) return;
     const parts = files.map(({ part }) => part);
     const content = text.trim();
     setText("");
@@ -99,7 +103,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
           <span className={styles.end}>
             {isRunning && <Choice label="While the run is active" isLabelHidden options={busyOptions} value={onBusy} onChange={(id) => setOnBusy(id as OnBusy)} />}
             {isRunning && <Button aria-label="Stop the run" onPress={stop}><StopIcon /></Button>}
-            <Button type="submit" kind="primary" aria-label="Send" isDisabled={isEmpty || uploads > 0}><SendIcon /></Button>
+            <Button type="submit" kind="primary" aria-label="Send" isDisabled={isEmpty || uploads.size > 0}><SendIcon /></Button>
           </span>
         </div>
       </div>
@@ -141,8 +145,8 @@ function useTransfer(attach: (files: readonly File[]) => unknown) {
   return { isOver, paste, target: { onDragOver: over, onDragLeave: () => setOver(false), onDrop: drop } };
 }
 
-function Files({ files, uploads, onRemove }: { files: readonly Attachment[]; uploads: number; onRemove: (id: string) => void }) {
-  if (files.length + uploads === 0) return null;
+function Files({ files, uploads, onRemove }: { files: readonly Attachment[]; uploads: Uploads; onRemove: (id: string) => void }) {
+  if (files.length + uploads.size === 0) return null;
   return (
     <ul className={styles.chips} aria-label="Attached files">
       {files.map(({ id, name, size, preview }) => (
@@ -153,8 +157,21 @@ function Files({ files, uploads, onRemove }: { files: readonly Attachment[]; upl
           <button type="button" aria-label={`Remove ${safeText(name)}`} onClick={() => onRemove(id)}><CloseIcon /></button>
         </li>
       ))}
-      {uploads > 0 && <li className={styles.chip} role="status">Uploading…</li>}
+      {uploads.size > 0 && <Uploading uploads={uploads} />}
     </ul>
+  );
+}
+
+// The bar appears with the first bytes that the server has, and so for large files only.
+function Uploading({ uploads }: { uploads: Uploads }) {
+  const total = [...uploads.keys()].reduce((sum, { size }) => sum + size, 0);
+  const sent = [...uploads.values()].reduce((sum, bytes) => sum + bytes, 0);
+  return (
+    <li className={styles.chip}>
+      <span role="status">Uploading…</span>
+      {sent > 0 && <progress value={sent} max={total} aria-label="Uploaded" />}
+      {sent > 0 && <span className="muted">{sizeText(sent)} of {sizeText(total)}</span>}
+    </li>
   );
 }
 
