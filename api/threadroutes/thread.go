@@ -299,11 +299,13 @@ type runItem struct {
 	Revision string `json:"revision,omitempty"`
 	// Continues is the run that this one continues without an input of its own; "" = none. Outcome
 	// is success, interrupt, cancelled or error; Code is that of the error.
-	Continues string     `json:"continues,omitempty"`
-	StartedAt time.Time  `json:"startedAt"`
-	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	Outcome   string     `json:"outcome,omitempty"`
-	Code      string     `json:"code,omitempty"`
+	Continues string `json:"continues,omitempty"`
+	// Event is the event that started the run; nil = none did.
+	Event     *stream.TriggerEvent `json:"event,omitempty"`
+	StartedAt time.Time            `json:"startedAt"`
+	EndedAt   *time.Time           `json:"endedAt,omitempty"`
+	Outcome   string               `json:"outcome,omitempty"`
+	Code      string               `json:"code,omitempty"`
 	// Cancel is the request that cancelled the run; nil = none.
 	Cancel *cancelItem `json:"cancel,omitempty"`
 	// Usage is the usage in the run's last event, and Estimated the part of it that is estimated.
@@ -323,7 +325,7 @@ type cancelItem struct {
 func runItemOf(n snapshot.RunNote) runItem {
 	item := runItem{
 		RunID: stream.ShownRunID(n.ID), Segment: n.Segment(), Agent: n.Agent, Revision: n.Revision, Continues: stream.ShownRunID(n.Continues),
-		StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code, Usage: n.Usage, Estimated: n.Estimated,
+		Event: n.Event, StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code, Usage: n.Usage, Estimated: n.Estimated,
 	}
 	if !n.Ended.IsZero() {
 		endedAt := n.Ended.UTC()
