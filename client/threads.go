@@ -71,6 +71,8 @@ type Thread struct {
 	Status    string            `json:"status"` // running, paused, waiting, failed or idle
 	CreatedAt time.Time         `json:"createdAt"`
 	UpdatedAt time.Time         `json:"updatedAt"`
+	// Event is the event that started the last run, or the run that it continues; nil = none did.
+	Event *TriggerEvent `json:"event"`
 	// Waiting are the open interrupts; nil = there are none.
 	Waiting *struct {
 		Interrupts  []agui.Interrupt `json:"interrupts"`

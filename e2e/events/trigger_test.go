@@ -70,7 +70,7 @@ func TestEventTriggersRun(t *testing.T) {
 type triggerEvent struct{ ID, Source, Type string }
 
 // wantTriggerEvent compares the event that started the only run of a thread: in the list of runs, in the
-// run, in its trace, and in the metadata of RUN_STARTED. A further run, which a client starts, has none.
+// thread, in the run, in its trace, and in the metadata of RUN_STARTED. A further run, which a client starts, has none.
 func wantTriggerEvent(t *testing.T, p *kit.Perdure, thread string, want triggerEvent) {
 	t.Helper()
 	type run struct {
@@ -83,10 +83,11 @@ func wantTriggerEvent(t *testing.T, p *kit.Perdure, thread string, want triggerE
 		t.Fatalf("runs of %s = %+v, want one", thread, page.Items)
 	}
 	first := page.Items[0]
-	var shown, traced run
+	var shown, traced, summary run
 	path := "/v1/threads/" + thread + "/runs/" + first.RunID
 	p.GetJSON(t, path, &shown)
 	p.GetJSON(t, path+"/trace", &traced)
+	p.GetJSON(t, "/v1/threads/"+thread, &summary)
 	f := p.NewFollower(t, kit.Input{ThreadID: thread})
 	f.AttachPath = path + "/events"
 	f.UntilSuccess(t)
@@ -98,7 +99,7 @@ func wantTriggerEvent(t *testing.T, p *kit.Perdure, thread string, want triggerE
 	if err := json.Unmarshal(f.Events[0].Data, &started); err != nil {
 		t.Fatal(err)
 	}
-	for where, got := range map[string]*triggerEvent{"list of runs": first.Event, "run": shown.Event, "trace": traced.Event, "RUN_STARTED": started.Metadata.Event} {
+	for where, got := range map[string]*triggerEvent{"list of runs": first.Event, "thread": summary.Event, "run": shown.Event, "trace": traced.Event, "RUN_STARTED": started.Metadata.Event} {
 		if got == nil || *got != want {
 			t.Errorf("event of %s in the %s = %+v, want %+v", thread, where, got, want)
 		}
@@ -108,6 +109,10 @@ func wantTriggerEvent(t *testing.T, p *kit.Perdure, thread string, want triggerE
 	events := p.RunAgent(t, "/v1/agents/intake/runs", in)
 	if strings.Contains(string(events[0].Data), "perdure.event") {
 		t.Errorf("a run of a client begins with %s, want no event", events[0].Data)
+	}
+	var later run
+	if p.GetJSON(t, "/v1/threads/"+thread, &later); later.Event != nil {
+		t.Errorf("event of %s after a run of a client = %+v, want none", thread, later.Event)
 	}
 	var both struct{ Items []run }
 	p.GetJSON(t, "/v1/threads/"+thread+"/runs", &both)

@@ -102,6 +102,9 @@ func (e *environment) showThread() *cobra.Command {
 			{"thread", t.Value.ThreadID}, {"title", t.Value.Title}, {"agent", t.Value.Agent}, {"status", t.Value.Status}, {"updated", ago(t.Value.UpdatedAt)},
 			{"last run", t.Value.RunID}, {"runs", strconv.Itoa(t.Value.Runs)}, {"messages", strconv.Itoa(t.Value.Messages)},
 		}
+		if event := t.Value.Event; event != nil {
+			rows = append(rows, []string{"event", describeEvent(event)})
+		}
 		if r := t.Value.Retrying; r != nil {
 			rows = append(rows, []string{"retrying", fmt.Sprintf("%s, attempt %d: %s", r.Activity, r.Attempt, r.Error)})
 		}
