@@ -115,18 +115,26 @@ func (a *Activities) fire(ctx context.Context, in runs.FiringInput, entry *audit
 		return out, &unknownServiceError{in.Tenant, schedule.RunAs}
 	}
 	entry.Actor = audit.ActorOf(actor)
-	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, schedule, actor, run, agent, in)
+	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, &firing{schedule: schedule, actor: actor, run: run, agent: agent}, in)
 	return out, err
 }
 
-// startFiredRun writes the input of the run of an actor as a proposal, and starts the run on its
+// firing is a run that starts without a client: at a time of a schedule, or for an event.
+type firing struct {
+	schedule *schedules.Stored
+	actor    auth.Principal // as which the run acts
+	run      stream.Run
+	agent    catalog.Published
+	event    *stream.TriggerEvent // nil = the run is that of a schedule
+}
+
+// startFiredRun writes the input of the run of a firing as a proposal, and starts the run on its
 // thread, or queues it if the schedule's onBusy says so. refused is why the thread does not take it;
 // alreadyBegun tells that the run had begun. It tries up to dispatch.MaxRounds times, because the
 // thread may change between reading it and placing the run; the error is then
 // stream.ErrUnavailable, so Temporal retries.
-func (a *Activities) startFiredRun(
-	ctx context.Context, schedule *schedules.Stored, actor auth.Principal, run stream.Run, agent catalog.Published, in runs.FiringInput,
-) (refused string, alreadyBegun bool, err error) {
+func (a *Activities) startFiredRun(ctx context.Context, f *firing, in runs.FiringInput) (refused string, alreadyBegun bool, err error) {
+	schedule, actor, run := f.schedule, f.actor, f.run
 	input, err := schedule.RunInput(run)
 	if err != nil {
 		return "", false, err
@@ -146,7 +154,7 @@ func (a *Activities) startFiredRun(
 		} else if err != nil {
 			return "", false, err
 		}
-		answering, err := a.answeringAgent(ctx, in.Tenant, agent, snap)
+		answering, err := a.answeringAgent(ctx, in.Tenant, f.agent, snap)
 		if err != nil {
 			return "", false, err
 		}
@@ -164,7 +172,7 @@ func (a *Activities) startFiredRun(
 			propose = a.Log.ProposeFirstInput
 		}
 		proposal, err := propose(ctx, run, digest, &stream.Input{
-			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: &actor,
+			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: &actor, Event: f.event,
 		})
 		if errors.Is(err, stream.ErrThreadExists) {
 			continue // another request has begun the thread

@@ -91,8 +91,10 @@ func (a *Activities) trigger(ctx context.Context, in runs.TriggerInput, entry *a
 		return out, &unknownServiceError{in.Tenant, schedule.RunAs}
 	}
 	entry.Actor = audit.ActorOf(actor)
-	agent := catalog.Published{Definition: definition, Revision: in.Revision}
-	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, schedule, actor, run, agent, runs.FiringInput{Tenant: in.Tenant})
+	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, &firing{
+		schedule: schedule, actor: actor, run: run, agent: catalog.Published{Definition: definition, Revision: in.Revision},
+		event: &stream.TriggerEvent{ID: event.ID, Source: event.Source, Type: event.Type},
+	}, runs.FiringInput{Tenant: in.Tenant})
 	return out, err
 }
 

@@ -40,6 +40,7 @@ func (d *Definition) withoutDefaults() {
 	}
 	d.Input = d.Input.withoutDefaults()
 	d.Remote = d.Remote.withoutDefaults()
+	d.Triggers = slices.Clone(d.Triggers) // a copy of the definition shares them
 	for i := range d.Triggers {
 		if d.Triggers[i].OnBusy == busyValues[0] {
 			d.Triggers[i].OnBusy = ""

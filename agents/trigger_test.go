@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/perdure/perdure/agents"
@@ -114,5 +115,30 @@ func TestTriggerThreadIsNotNull(t *testing.T) {
 	trigger := agents.Trigger{Event: "e", Input: "order ${event.data.id}"}
 	if _, message, err := trigger.Evaluate(expression.Decode([]byte(`{"data":{"id":null}}`))); message != "order null" || err != nil {
 		t.Errorf("message = %q, %v", message, err)
+	}
+}
+
+// TestRevisionsOfTriggersConcurrently: goroutines that share a definition made in Go may compute its
+// revision concurrently, and the definition keeps the values that it has.
+func TestRevisionsOfTriggersConcurrently(t *testing.T) {
+	t.Parallel()
+	d, err := agents.New(agents.Definition{Name: "intake", Model: "p/m", Triggers: []agents.Trigger{{Event: "order.created", Input: "Go on.", OnBusy: "enqueue"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := *d
+	plain.Triggers = []agents.Trigger{{Event: "order.created", Input: "Go on."}}
+	want := plain.Revision()
+	var computing sync.WaitGroup
+	for range 8 {
+		computing.Go(func() {
+			if got := d.Revision(); got != want {
+				t.Errorf("revision = %s, want that without the default, %s", got, want)
+			}
+		})
+	}
+	computing.Wait()
+	if got := d.Triggers[0].OnBusy; got != "enqueue" {
+		t.Errorf("onBusy = %q after Revision, want what the definition had: enqueue", got)
 	}
 }

@@ -71,6 +71,8 @@ type Thread struct {
 	Status    string            `json:"status"` // running, paused, waiting, failed or idle
 	CreatedAt time.Time         `json:"createdAt"`
 	UpdatedAt time.Time         `json:"updatedAt"`
+	// Event is the event that started the last run, or the run that it continues; nil = none did.
+	Event *TriggerEvent `json:"event"`
 	// Waiting are the open interrupts; nil = there are none.
 	Waiting *struct {
 		Interrupts  []agui.Interrupt `json:"interrupts"`
@@ -144,15 +146,25 @@ func (c *Client) State(ctx context.Context, thread string) (json.RawMessage, err
 	return answer.Value.State, err
 }
 
+// TriggerEvent identifies the event that started a run, by a trigger of the run's agent.
+type TriggerEvent struct {
+	// ID and Source identify the event, as in CloudEvents.
+	ID     string `json:"id"`
+	Source string `json:"source"`
+	Type   string `json:"type"`
+}
+
 // ThreadRun is the summary of a run.
 type ThreadRun struct {
-	RunID     string    `json:"runId"`
-	Segment   int       `json:"segment"` // number of the part of a run whose interrupts were decided under the same ID, from 1
-	Agent     string    `json:"agent"`
-	StartedAt time.Time `json:"startedAt"`
-	EndedAt   time.Time `json:"endedAt"` // zero = it is active
-	Outcome   string    `json:"outcome"`
-	Code      string    `json:"code"` // of the error
+	RunID   string `json:"runId"`
+	Segment int    `json:"segment"` // number of the part of a run whose interrupts were decided under the same ID, from 1
+	Agent   string `json:"agent"`
+	// Event is the event that started the run; nil = none did.
+	Event     *TriggerEvent `json:"event"`
+	StartedAt time.Time     `json:"startedAt"`
+	EndedAt   time.Time     `json:"endedAt"` // zero = it is active
+	Outcome   string        `json:"outcome"`
+	Code      string        `json:"code"` // of the error
 	// Usage is what the run used; nil while it is active. Estimated is the estimated part of it;
 	// nil = none.
 	Usage     []agui.TokenUsage `json:"usage"`

@@ -22,6 +22,8 @@ type TracedRun struct {
 	Agent      string `json:"agent"`
 	Revision   string `json:"revision"`
 	Continues  string `json:"continues"` // the run that this one continues without an input; "" = none
+	// Event is the event that started the run; nil = none did.
+	Event *TriggerEvent `json:"event"`
 	// Status is running, waiting, finished, failed or cancelled. Outcome is that of a ThreadRun.
 	Status    string            `json:"status"`
 	Outcome   string            `json:"outcome"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/agui"
@@ -22,6 +23,8 @@ type Opening struct {
 	Input     uint64 `json:"input"`
 	Digest    string `json:"digest"`
 	Continues string `json:"continues,omitempty"`
+	// Event is that of the input.
+	Event *TriggerEvent `json:"event,omitempty"`
 	// ProtocolVersion is the input's. Readers without a cursor get the generation of this version.
 	ProtocolVersion string     `json:"protocolVersion,omitempty"`
 	Accepted        Acceptance `json:"accepted"` // as Renew has judged it; its messages are in the proposal only
@@ -70,16 +73,31 @@ func (l *Log) BeginRun(ctx context.Context, p Place, o Opening, description Desc
 }
 
 // Metadata returns the metadata of RUN_STARTED: the revision of the agent, under the key that
-// capabilities use; nil = the opening has no revision.
+// capabilities use, and the event that started the run; nil = the opening has neither.
 func (o Opening) Metadata() (agui.Metadata, error) {
-	if o.Revision == "" {
-		return nil, nil
+	var metadata agui.Metadata
+	add := func(key string, value any) error {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("stream: encode %s: %w", key, err)
+		}
+		if metadata == nil {
+			metadata = agui.Metadata{}
+		}
+		metadata[key] = encoded
+		return nil
 	}
-	text, err := json.Marshal(o.Revision)
-	if err != nil {
-		return nil, err
+	if o.Revision != "" {
+		if err := add("perdure.revision", o.Revision); err != nil {
+			return nil, err
+		}
 	}
-	return agui.Metadata{"perdure.revision": text}, nil
+	if o.Event != nil {
+		if err := add("perdure.event", o.Event); err != nil {
+			return nil, err
+		}
+	}
+	return metadata, nil
 }
 
 // OpeningOf returns the opening of a run; nil = the log does not have the run.

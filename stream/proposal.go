@@ -32,6 +32,8 @@ type Input struct {
 	// Sender is the caller that sent an input with decisions only, whose run keeps the requester of
 	// the run before; nil = the requester, or the input changes nothing that models receive.
 	Sender *auth.Principal `json:"sender,omitempty"`
+	// Event is the event that started the run; nil = none did.
+	Event *TriggerEvent `json:"event,omitempty"`
 	// LateDecisions are about interrupts that were decided before the input came. They change
 	// nothing; the client is told the decisions that were carried out (Store.LateEvents).
 	LateDecisions []ResumeDecision `json:"lateDecisions,omitempty"`

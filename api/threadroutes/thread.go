@@ -61,6 +61,8 @@ type threadSummary struct {
 	Status stream.Status `json:"status"`
 	// RunID is the last run. It is active while the status is running or paused.
 	RunID string `json:"runId,omitempty"`
+	// Event is the event that started the last run, or the run that it continues; nil = none did.
+	Event *stream.TriggerEvent `json:"event,omitempty"`
 	// Retrying tells why the active run makes no progress; nil = no activity is retried.
 	Retrying *threads.Retrying `json:"retrying,omitempty"`
 	// Stuck tells why no worker gets the active run, or the input that was sent last, ahead; nil = it
@@ -129,7 +131,7 @@ func (r *Routes) openToolCalls(ctx context.Context, thread stream.Thread, calls 
 // already, and toolCalls the client tool calls that wait.
 func summaryOf(thread stream.Thread, snap *snapshot.Snapshot, decided map[string]bool, toolCalls []string) threadSummary {
 	summary := threadSummary{
-		ThreadID: thread.ID, Agent: snap.Agent(), Status: snap.Status(), RunID: stream.ShownRunID(snap.RunID),
+		ThreadID: thread.ID, Agent: snap.Agent(), Status: snap.Status(), RunID: stream.ShownRunID(snap.RunID), Event: snap.TriggerEvent(),
 		Runs: len(snap.Runs), Messages: len(snap.Messages()), Usage: snap.Usage, Estimated: snap.Estimated, UpdatedAt: snap.Active.UTC(),
 	}
 	open := slices.DeleteFunc(slices.Clone(snap.Interrupts), func(q agui.Interrupt) bool { return decided[q.ID] })
@@ -299,11 +301,13 @@ type runItem struct {
 	Revision string `json:"revision,omitempty"`
 	// Continues is the run that this one continues without an input of its own; "" = none. Outcome
 	// is success, interrupt, cancelled or error; Code is that of the error.
-	Continues string     `json:"continues,omitempty"`
-	StartedAt time.Time  `json:"startedAt"`
-	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	Outcome   string     `json:"outcome,omitempty"`
-	Code      string     `json:"code,omitempty"`
+	Continues string `json:"continues,omitempty"`
+	// Event is the event that started the run; nil = none did.
+	Event     *stream.TriggerEvent `json:"event,omitempty"`
+	StartedAt time.Time            `json:"startedAt"`
+	EndedAt   *time.Time           `json:"endedAt,omitempty"`
+	Outcome   string               `json:"outcome,omitempty"`
+	Code      string               `json:"code,omitempty"`
 	// Cancel is the request that cancelled the run; nil = none.
 	Cancel *cancelItem `json:"cancel,omitempty"`
 	// Usage is the usage in the run's last event, and Estimated the part of it that is estimated.
@@ -323,7 +327,7 @@ type cancelItem struct {
 func runItemOf(n snapshot.RunNote) runItem {
 	item := runItem{
 		RunID: stream.ShownRunID(n.ID), Segment: n.Segment(), Agent: n.Agent, Revision: n.Revision, Continues: stream.ShownRunID(n.Continues),
-		StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code, Usage: n.Usage, Estimated: n.Estimated,
+		Event: n.Event, StartedAt: n.Began.UTC(), Outcome: n.Outcome, Code: n.Code, Usage: n.Usage, Estimated: n.Estimated,
 	}
 	if !n.Ended.IsZero() {
 		endedAt := n.Ended.UTC()

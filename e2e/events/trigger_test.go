@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -56,11 +57,67 @@ func TestEventTriggersRun(t *testing.T) {
 		if want := "Order " + id + " of /shop"; len(messages) != 1 || messages[0].Content != want {
 			t.Errorf("messages of %s = %+v, want one: %q", in.ThreadID, messages, want)
 		}
+		wantTriggerEvent(t, p, in.ThreadID, triggerEvent{ID: "o-" + id, Source: "/shop", Type: "order.created"})
 	}
 	var page struct{ Items []struct{ ThreadID string } }
 	p.GetJSON(t, "/v1/threads", &page)
 	if len(page.Items) != 2 {
 		t.Errorf("threads = %+v, want two", page.Items)
+	}
+}
+
+// triggerEvent is the event that started a run, as the API shows it.
+type triggerEvent struct{ ID, Source, Type string }
+
+// wantTriggerEvent compares the event that started the only run of a thread: in the list of runs, in the
+// thread, in the run, in its trace, and in the metadata of RUN_STARTED. A further run, which a client starts, has none.
+func wantTriggerEvent(t *testing.T, p *kit.Perdure, thread string, want triggerEvent) {
+	t.Helper()
+	type run struct {
+		RunID string
+		Event *triggerEvent
+	}
+	var page struct{ Items []run }
+	p.GetJSON(t, "/v1/threads/"+thread+"/runs", &page)
+	if len(page.Items) != 1 {
+		t.Fatalf("runs of %s = %+v, want one", thread, page.Items)
+	}
+	first := page.Items[0]
+	var shown, traced, summary run
+	path := "/v1/threads/" + thread + "/runs/" + first.RunID
+	p.GetJSON(t, path, &shown)
+	p.GetJSON(t, path+"/trace", &traced)
+	p.GetJSON(t, "/v1/threads/"+thread, &summary)
+	f := p.NewFollower(t, kit.Input{ThreadID: thread})
+	f.AttachPath = path + "/events"
+	f.UntilSuccess(t)
+	var started struct {
+		Metadata struct {
+			Event *triggerEvent `json:"perdure.event"`
+		}
+	}
+	if err := json.Unmarshal(f.Events[0].Data, &started); err != nil {
+		t.Fatal(err)
+	}
+	for where, got := range map[string]*triggerEvent{"list of runs": first.Event, "thread": summary.Event, "run": shown.Event, "trace": traced.Event, "RUN_STARTED": started.Metadata.Event} {
+		if got == nil || *got != want {
+			t.Errorf("event of %s in the %s = %+v, want %+v", thread, where, got, want)
+		}
+	}
+	in := kit.NewInput("And now?")
+	in.ThreadID = thread
+	events := p.RunAgent(t, "/v1/agents/intake/runs", in)
+	if strings.Contains(string(events[0].Data), "perdure.event") {
+		t.Errorf("a run of a client begins with %s, want no event", events[0].Data)
+	}
+	var later run
+	if p.GetJSON(t, "/v1/threads/"+thread, &later); later.Event != nil {
+		t.Errorf("event of %s after a run of a client = %+v, want none", thread, later.Event)
+	}
+	var both struct{ Items []run }
+	p.GetJSON(t, "/v1/threads/"+thread+"/runs", &both)
+	if len(both.Items) != 2 || both.Items[0].Event != nil || both.Items[1].Event == nil {
+		t.Errorf("runs of %s = %+v, want an event of the older one only", thread, both.Items)
 	}
 }
 

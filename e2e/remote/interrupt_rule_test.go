@@ -31,12 +31,12 @@ remote:
   interrupts: {approvers: [cora], expires: 1s, onExpiry: fail}
 `
 
-// people is a process with the agents of ruled, and the API keys of ada, who is nobody's approver, of
+// people is a process with agents, and the API keys of ada, who is nobody's approver, of
 // bob and cora of finance, and of dora.
 type people struct{ *kit.Perdure }
 
-// startPeople starts the process with remote agents at a URL.
-func startPeople(t *testing.T, url string) people {
+// startPeople starts the process with agents. URL in their definitions is that of a remote agent.
+func startPeople(t *testing.T, url, agents string) people {
 	t.Helper()
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents = t.TempDir()
@@ -45,7 +45,7 @@ func startPeople(t *testing.T, url string) people {
 		keys += fmt.Sprintf("  - {key: %s, tenant: shop, subject: %s, roles: [%s]}\n", keyOf(subject), subject, role)
 	}
 	file := filepath.Join(t.TempDir(), "keys.yaml")
-	for name, text := range map[string]string{file: keys, filepath.Join(p.Agents, "all.yaml"): strings.ReplaceAll(ruled, "URL", url)} {
+	for name, text := range map[string]string{file: keys, filepath.Join(p.Agents, "all.yaml"): strings.ReplaceAll(agents, "URL", url)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -58,14 +58,23 @@ func startPeople(t *testing.T, url string) people {
 
 func keyOf(subject string) string { return "the-long-secret-key-of-" + subject }
 
-// ask has ada run an agent, and returns the thread and the path of its only interrupt.
+// ask has ada run an agent, and returns the thread and the path of its first interrupt.
 func (p people) ask(t *testing.T, agent string) (thread, approval string) {
 	t.Helper()
 	in := kit.NewInput("Pay the bill.")
+	return in.ThreadID, p.askWith(t, agent, in)[0]
+}
+
+// askWith has ada run an agent with an input, and returns the paths of the run's interrupts.
+func (p people) askWith(t *testing.T, agent string, in kit.Input) (approvals []string) {
+	t.Helper()
 	p.Threads.Add(in.ThreadID)
 	//nolint:bodyclose // WantEvents closes it
 	events := kit.WantEvents(t, p.RequestAs(t, keyOf("ada"), http.MethodPost, "/v1/agents/"+agent+"/runs", in))
-	return in.ThreadID, "/v1/threads/" + in.ThreadID + "/approvals/" + kit.InterruptsOf(t, events)[0].ID
+	for _, i := range kit.InterruptsOf(t, events) {
+		approvals = append(approvals, "/v1/threads/"+in.ThreadID+"/approvals/"+i.ID)
+	}
+	return approvals
 }
 
 // wantAnswer has a person decide, and compares the status and the code of the response, or the number of
@@ -107,7 +116,7 @@ func TestRuleOfInterrupts(t *testing.T) {
 	url, inputs := asker(t, func(_ func(string), end func(string)) {
 		end(`,"outcome":{"type":"interrupt","interrupts":[{"id":"i1","reason":"input","message":"Pay?"}]}`)
 	})
-	p := startPeople(t, url)
+	p := startPeople(t, url, ruled)
 	yes := `{"decision":"answer","content":{"pay":true}}`
 
 	thread, approval := p.ask(t, "careful")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/perdure/perdure/e2e/kit"
@@ -13,14 +14,13 @@ import (
 // returns its URL and the inputs that it receives.
 func asker(t *testing.T, ask func(emit func(string), end func(outcome string))) (url string, inputs chan map[string]any) {
 	t.Helper()
-	inputs = make(chan map[string]any, 10)
-	asked := map[any]bool{} // by thread
+	inputs = make(chan map[string]any, 20)
+	var asked sync.Map // the IDs of threads
 	url = remoteAgent(t, func(in map[string]any, emit func(string)) {
 		inputs <- in
 		run := fmt.Sprintf(`"threadId":%q,"runId":%q`, in["threadId"], in["runId"])
 		emit(`{"type":"RUN_STARTED",` + run + `}`)
-		if !asked[in["threadId"]] {
-			asked[in["threadId"]] = true
+		if _, isNext := asked.LoadOrStore(in["threadId"], true); !isNext {
 			ask(emit, func(outcome string) { emit(`{"type":"RUN_FINISHED",` + run + outcome + `}`) })
 			return
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,9 @@ func (e *environment) showThread() *cobra.Command {
 			{"thread", t.Value.ThreadID}, {"title", t.Value.Title}, {"agent", t.Value.Agent}, {"status", t.Value.Status}, {"updated", ago(t.Value.UpdatedAt)},
 			{"last run", t.Value.RunID}, {"runs", strconv.Itoa(t.Value.Runs)}, {"messages", strconv.Itoa(t.Value.Messages)},
 		}
+		if event := t.Value.Event; event != nil {
+			rows = append(rows, []string{"event", describeEvent(event)})
+		}
 		if r := t.Value.Retrying; r != nil {
 			rows = append(rows, []string{"retrying", fmt.Sprintf("%s, attempt %d: %s", r.Activity, r.Attempt, r.Error)})
 		}
@@ -188,14 +192,34 @@ func (e *environment) threadRuns() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"RUN", "AGENT", "STARTED", "ENDED", "OUTCOME"}}
-		for _, r := range list.Value.Items {
-			rows = append(rows, []string{r.RunID, r.Agent, ago(r.StartedAt), ago(r.EndedAt), r.Outcome + " " + r.Code})
-		}
-		return e.printResult(cmd, list.JSON, list.Value.NextCursor, rows)
+		return e.printResult(cmd, list.JSON, list.Value.NextCursor, runRows(list.Value.Items))
 	})
 	paging(cmd, &p)
 	return cmd
+}
+
+// runRows returns the table of runs. It has the events that started them if any run has one.
+func runRows(items []client.ThreadRun) [][]string {
+	rows := [][]string{{"RUN", "AGENT", "STARTED", "ENDED", "OUTCOME"}}
+	for _, r := range items {
+		rows = append(rows, []string{r.RunID, r.Agent, ago(r.StartedAt), ago(r.EndedAt), r.Outcome + " " + r.Code})
+	}
+	if !slices.ContainsFunc(items, func(r client.ThreadRun) bool { return r.Event != nil }) {
+		return rows
+	}
+	rows[0] = append(rows[0], "EVENT")
+	for i, r := range items {
+		rows[i+1] = append(rows[i+1], describeEvent(r.Event))
+	}
+	return rows
+}
+
+// describeEvent returns the type, the ID and the source of an event that started a run; "" for nil.
+func describeEvent(e *client.TriggerEvent) string {
+	if e == nil {
+		return ""
+	}
+	return oneLine(fmt.Sprintf("%s with the ID %s, from %s", e.Type, e.ID, e.Source), maxQuotedChars)
 }
 
 // shareThread returns "threads share". It replaces the shares of a thread, or shows them.

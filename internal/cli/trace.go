@@ -63,6 +63,9 @@ func newTraceTree(to *page, t *client.Trace) *traceTree {
 
 // show prints all spans.
 func (t *traceTree) show() {
+	if e := t.trace.Event; e != nil {
+		t.page.writeLine("", dim, "started by the event %s", describeEvent(e))
+	}
 	for _, root := range t.children[""] {
 		t.showSpan(root, "", "")
 	}

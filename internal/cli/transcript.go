@@ -81,6 +81,7 @@ func (t *transcript) show(e client.Event) {
 	case *agui.RunStarted:
 		t.reset()
 		t.notes.writeLine("", dim, "run %s of thread %s", e.RunID, e.ThreadID)
+		t.showTriggerEvent(e)
 	case *agui.StepStarted:
 		t.notes.writeLine(t.indent(e.SubagentRunID), dim, "· %s", e.StepName)
 	case *agui.TextMessageStart:
@@ -107,6 +108,15 @@ func (t *transcript) show(e client.Event) {
 	if e.Ends() {
 		t.finishRun(e)
 	}
+}
+
+// showTriggerEvent shows the event that started a run, if one did.
+func (t *transcript) showTriggerEvent(e *agui.RunStarted) {
+	var event *client.TriggerEvent
+	if raw := e.Metadata["perdure.event"]; raw == nil || json.Unmarshal(raw, &event) != nil || event == nil {
+		return
+	}
+	t.notes.writeLine("", dim, "started by the event %s", describeEvent(event))
 }
 
 // showWork shows events that are not text: calls, results and subagents.

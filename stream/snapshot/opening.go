@@ -78,7 +78,7 @@ func (s *Store) firstRecord(ctx context.Context, p stream.Place, o stream.Openin
 		accepted = thread.Accept(Claim{History: HistoryAppend})
 		accepted.Differs, accepted.Moved = true, true
 	}
-	o.ProtocolVersion, o.Accepted = in.Input.ProtocolVersion, accepted.WithoutContent()
+	o.ProtocolVersion, o.Accepted, o.Event = in.Input.ProtocolVersion, accepted.WithoutContent(), in.Event
 	o.StateKept = thread.KeepsState(in, o.Keeps)
 	started := &agui.RunStarted{ThreadID: p.Run.Thread.ID, RunID: p.Run.Shown(), ParentRunID: in.Input.ParentRunID, ProtocolVersion: agui.Version}
 	if started.Metadata, err = o.Metadata(); err != nil {

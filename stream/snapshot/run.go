@@ -12,7 +12,7 @@ import (
 func (f *folder) addRun(rec *stream.Record, o *stream.Opening) {
 	f.snap.Active = rec.Time
 	f.snap.Runs = append(slices.Clip(f.snap.Runs), RunNote{
-		ID: o.RunID, Agent: o.Agent, Revision: o.Revision, Continues: o.Continues, Began: rec.Time,
+		ID: o.RunID, Agent: o.Agent, Revision: o.Revision, Continues: o.Continues, Event: o.Event, Began: rec.Time,
 	})
 }
 

@@ -18,8 +18,10 @@ type RunNote struct {
 	// Revision is that of the agent.
 	Revision string `json:"revision,omitempty"`
 	// Continues is the run that this one continues, without an input of its own; "" = none.
-	Continues string    `json:"continues,omitempty"`
-	Began     time.Time `json:"began"`
+	Continues string `json:"continues,omitempty"`
+	// Event is the event that started the run; nil = none did.
+	Event *stream.TriggerEvent `json:"event,omitempty"`
+	Began time.Time            `json:"began"`
 	// Ended is zero while the run continues.
 	Ended time.Time `json:"ended,omitzero"`
 	// Outcome is success, interrupt, cancelled or, with a code, error; empty while the run continues.

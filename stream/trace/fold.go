@@ -115,7 +115,7 @@ func (f *Fold) openRun(ctx context.Context, rec *stream.Record) error {
 		f.root = f.begin(rec, rec.Time, nil, KindRun, o.Agent)
 		f.root.span.Agent = o.Agent
 		f.run.StartedAt, f.run.Agent, f.run.Revision = milliseconds(rec.Time), o.Agent, o.Revision
-		f.run.Continues = stream.ShownRunID(o.Continues)
+		f.run.Continues, f.run.Event = stream.ShownRunID(o.Continues), o.Event
 	} else {
 		f.reopen(f.root)
 	}

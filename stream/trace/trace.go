@@ -56,7 +56,9 @@ type Run struct {
 	Revision string `json:"revision,omitempty"`
 	// Continues is the run that this one continues without an input of its own; "" = none.
 	Continues string `json:"continues,omitempty"`
-	Status    Status `json:"status"`
+	// Event is the event that started the run; nil = none did.
+	Event  *stream.TriggerEvent `json:"event,omitempty"`
+	Status Status               `json:"status"`
 	// Outcome is success, interrupt, cancelled or error; "" while the run is active.
 	Outcome   string     `json:"outcome,omitempty"`
 	StartedAt time.Time  `json:"startedAt"`

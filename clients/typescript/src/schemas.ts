@@ -16,6 +16,8 @@ export type Thread = Schemas["Thread"];
 export type ThreadMetadata = Schemas["ThreadMetadata"];
 /** Access to a thread for the callers with a subject, with a role, or for everyone of the tenant. */
 export type Share = Schemas["Share"];
+/** The event that started a run, by a trigger of the run's agent. */
+export type TriggerEvent = Schemas["TriggerEvent"];
 /** A run of a thread. */
 export type Run = Schemas["Run"];
 /** A run with its spans, in the order in which they began. */

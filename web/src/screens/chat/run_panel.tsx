@@ -53,7 +53,7 @@ export function RunPanel({ thread: { threadId }, summary, agent }: { thread: Thr
 }
 
 // Only the last run may wait: another one has continued what waited.
-function RunRow({ threadId, run: { runId, startedAt, endedAt, outcome, code }, isLast }: { threadId: string; run: Run; isLast: boolean }) {
+function RunRow({ threadId, run: { runId, startedAt, endedAt, outcome, code, event }, isLast }: { threadId: string; run: Run; isLast: boolean }) {
   const status = outcome === "interrupt" && !isLast ? "finished" : outcome;
   return (
     <div className={styles.run}>
@@ -61,6 +61,7 @@ function RunRow({ threadId, run: { runId, startedAt, endedAt, outcome, code }, i
       <Status value={status ?? (endedAt === undefined ? "running" : "finished")} />
       <span className={styles.end}><Duration from={startedAt} to={endedAt} /></span>
       {code !== undefined && <code className={styles.failure}>{safeText(code)}</code>}
+      {event && <span className="muted">started by the event <code>{safeText(event.type)}</code></span>}
     </div>
   );
 }

@@ -21,8 +21,8 @@ export function useDecisions({ threadId, continues }: Trace) {
   });
 }
 
-// The event that has ended a wait. A large one is known by its wait only.
-function EventFacts({ content, at }: { content: unknown; at: string }) {
+/** The event that has started a run, or ended a wait. A large one that has ended a wait is known by its wait only. */
+export function EventFacts({ content, at }: { content: unknown; at: string }) {
   const { id, source, type } = (content ?? {}) as Record<string, unknown>;
   if (typeof id !== "string" || typeof source !== "string") return <p><strong>event</strong> <Time at={at} /></p>;
   return <p><strong>event</strong> <code>{safeText(String(type))}</code> with the ID <code>{safeText(id)}</code>, from the source <code>{safeText(source)}</code> <Time at={at} /></p>;

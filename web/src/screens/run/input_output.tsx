@@ -6,7 +6,7 @@ import { Markdown } from "../../components/markdown";
 import { Empty, Loading } from "../../components/page";
 import { Problem } from "../../components/problem";
 import styles from "./input_output.module.css";
-import { Decisions, useDecisions } from "./decisions";
+import { Decisions, EventFacts, useDecisions } from "./decisions";
 import { useResult } from "./result";
 import { useRuns } from "./run_trail";
 import { useThreadMessages } from "./thread_messages";
@@ -21,7 +21,8 @@ export function InputOutput({ trace }: { trace: Trace }) {
   if (messages.error) return <div className={styles.page}><Problem error={messages.error} onRetry={() => void messages.refetch()} /></div>;
   if (!messages.data) return <Loading />;
   const { input, output } = partsOf(messages.data, trace, runs.at(-1)?.runId === trace.runId);
-  if (input.length === 0 && !output && result === undefined && decided.length === 0) {
+  const { event, startedAt } = trace;
+  if (input.length === 0 && !output && result === undefined && decided.length === 0 && event === undefined) {
     return (
       <Empty title="No messages of this run">
         <p>The run has no messages in the conversation: it has continued an earlier run, or an edit has removed them.</p>
@@ -30,7 +31,12 @@ export function InputOutput({ trace }: { trace: Trace }) {
   }
   return (
     <div className={styles.page} tabIndex={0} role="region" aria-label="Input and output">
-      {(input.length > 0 || decided.length > 0) && <Part title="Input" messages={input}><Decisions approvals={decided} /></Part>}
+      {(input.length > 0 || decided.length > 0 || event !== undefined) && (
+        <Part title="Input" messages={input}>
+          {event && <div className={styles.message}><EventFacts content={event} at={startedAt} /></div>}
+          <Decisions approvals={decided} />
+        </Part>
+      )}
       {result !== undefined && <Part title="Result"><div className={styles.message}><JSONView value={result} /></div></Part>}
       {output && result === undefined && <Part title="Output" messages={[output]} />}
     </div>

@@ -12,7 +12,7 @@ import { totalOf, type Trace } from "./trace";
 
 /** The facts of a run in a line: agent, revision, times, tokens and cost, and links to other tools. */
 export function RunFacts({ trace }: { trace: Trace }) {
-  const { agent, revision, startedAt, endedAt, status, usage, cost, runId } = trace;
+  const { agent, revision, startedAt, endedAt, status, usage, cost, runId, event } = trace;
   const tokens = totalOf(usage);
   const { data: runs = [] } = useRuns(trace.threadId);
   const next = runs.find(({ continues }) => continues === runId);
@@ -23,6 +23,7 @@ export function RunFacts({ trace }: { trace: Trace }) {
       {revision !== undefined && <Fact name="Revision"><code title={revision}>{safeText(revision.replace(/^tenant-/, "").slice(0, 8))}</code></Fact>}
       <Fact name="Run"><code className="truncate" title={safeText(runId)}>{safeText(runId)}</code></Fact>
       <Fact name="Started"><Time at={startedAt} /></Fact>
+      {event && <Fact name="Event"><code title={safeText(`${event.type} with the ID ${event.id}, from ${event.source}`)}>{safeText(event.type)}</code></Fact>}
       <Fact name="Duration"><Duration from={startedAt} to={endedAt ?? (isActive ? undefined : startedAt)} /></Fact>
       <Fact name="Tokens"><span className="number" title={`${tokens.input.toLocaleString()} in, ${tokens.output.toLocaleString()} out`}>{tokens.total.toLocaleString()}</span></Fact>
       {cost && <Fact name="Cost"><span className="number">{moneyText(cost)}</span></Fact>}
