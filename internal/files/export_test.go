@@ -2,7 +2,9 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -222,4 +224,26 @@ func (s *Store) FillParts(t *testing.T, u *Resumable) {
 	if err := s.update(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Contend has a replicated bucket refuse the next write of a change, as it does while another write of the
+// key is on the way to the replicas.
+func (s *Store) Contend() { s.bucket = &contended{KeyValue: s.bucket} }
+
+// contended is a bucket that refuses its first update.
+type contended struct {
+	jetstream.KeyValue
+	refuse sync.Once
+}
+
+// Update implements [jetstream.KeyValue].
+func (c *contended) Update(ctx context.Context, key string, value []byte, revision uint64) (n uint64, err error) {
+	c.refuse.Do(func() {
+		conflict := &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequenceConstant, Description: "wrong last sequence"}
+		err = fmt.Errorf("%w: %w", conflict, jetstream.ErrKeyRevisionMismatch)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return c.KeyValue.Update(ctx, key, value, revision)
 }

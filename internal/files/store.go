@@ -329,8 +329,8 @@ func (s *Store) change(ctx context.Context, key string, next func(value []byte) 
 	return fmt.Errorf("files: %w: %s is changed all the time", stream.ErrUnavailable, key)
 }
 
-// isConflict reports whether a write was refused because the key has another revision.
+// isConflict reports whether a write was refused because the key has another revision. Replicated buckets
+// have a code of their own for a concurrent write, which only ErrKeyRevisionMismatch covers.
 func isConflict(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return errors.Is(err, jetstream.ErrKeyExists) || ok && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }
