@@ -53,7 +53,7 @@ func (c *Catalog) PutDraft(ctx context.Context, tenant string, d *agents.Definit
 	if err != nil {
 		return "", fmt.Errorf("catalog: draft of %s: %w: %w", agent.name, stream.ErrUnavailable, err)
 	}
-	if err := c.awaitMemory(ctx, agent, func() bool { _, ok := c.drafts[agent][revision]; return ok }); err != nil {
+	if err := c.awaitMemory(ctx, agent.name, func() bool { _, ok := c.drafts[agent][revision]; return ok }); err != nil {
 		return "", err
 	}
 	for _, old := range c.unusedDrafts(agent) {

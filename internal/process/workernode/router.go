@@ -107,6 +107,10 @@ func (r *routing) stop() {
 // a workflow whose ID derives from the event and the trigger, so starting it again has no effect.
 func trigger(temporal client.Client, agents *catalog.Catalog) func(context.Context, *events.Event, uint64) (matching, started int, err error) {
 	return func(ctx context.Context, e *events.Event, seq uint64) (matching, started int, failed error) {
+		// The event may have been sent because a trigger was just published.
+		if err := agents.CatchUp(ctx); err != nil {
+			return 0, 0, err
+		}
 		for _, agent := range agents.Triggered(e.Tenant, e.Type) {
 			for i, t := range agent.Triggers {
 				if t.Event != e.Type || !e.Matches(t.Match) {
