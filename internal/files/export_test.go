@@ -205,11 +205,16 @@ func (s *Store) InterruptPart(t *testing.T, u *Resumable) {
 // InterruptNext leaves the part of an upload that arrives when a process dies.
 func (s *Store) InterruptNext(t *testing.T, u *Resumable) {
 	t.Helper()
-	err := s.putBlob(t.Context(), u.Next, storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID})
-	if err == nil {
-		err = s.storage.Write(t.Context(), u.Next, bytes.NewReader(make([]byte, chunkBytes/2)))
+	if err := s.putBlob(t.Context(), u.Next, storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID}); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
+	s.WriteNext(t, u)
+}
+
+// WriteNext writes bytes of the part of an upload that arrives.
+func (s *Store) WriteNext(t *testing.T, u *Resumable) {
+	t.Helper()
+	if err := s.storage.Write(t.Context(), u.Next, bytes.NewReader(make([]byte, chunkBytes/2))); err != nil {
 		t.Fatal(err)
 	}
 }
