@@ -190,6 +190,19 @@ func (s *Store) DelayChunks(t *testing.T) (arrive func()) {
 	}
 }
 
+// LoseAcks has nobody acknowledge the chunks of the store.
+func (s *Store) LoseAcks(t *testing.T) {
+	t.Helper()
+	c, ok := s.storage.(*chunks)
+	if !ok {
+		t.Fatal("the storage is not that of NATS")
+	}
+	c.prefix = "lost"
+	if _, err := s.log.Conn().Subscribe("lost.>", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // InterruptPart leaves what a process leaves that dies while a part of an upload arrives.
 func (s *Store) InterruptPart(t *testing.T, u *Resumable) {
 	t.Helper()

@@ -543,6 +543,19 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestLostAcknowledgement: an upload whose chunk is never acknowledged fails soon, and does not keep its client
+// waiting.
+func TestLostAcknowledgement(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	s.LoseAcks(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+	defer cancel()
+	if _, err := s.Put(ctx, files.Upload{Tenant: "acme", Body: strings.NewReader("a")}); !errors.Is(err, stream.ErrUnavailable) || ctx.Err() != nil {
+		t.Errorf("put: got %v, want %v", err, stream.ErrUnavailable)
+	}
+}
+
 // TestConflictInReplicatedBucket: a change that a replicated bucket refuses, because another one is on the
 // way to the replicas, is made again. An upload that another request continues is refused as such.
 func TestConflictInReplicatedBucket(t *testing.T) {
