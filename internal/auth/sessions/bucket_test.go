@@ -15,7 +15,7 @@ import (
 // the replicas.
 type contended struct{ jetstream.JetStream }
 
-// Publish implements [jetstream.Publisher].
+// Publish implements the interface of jetstream.
 func (contended) Publish(context.Context, string, []byte, ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	return nil, &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequenceConstant, Description: "wrong last sequence"}
 }
