@@ -285,3 +285,32 @@ func TestUsageOfFailedRemoteRun(t *testing.T) {
 		wantDayUsage(t, f, 14)
 	}
 }
+
+// TestEndlessEndOfRemoteRun: a remote agent may end its run with any number of interrupts, and report the
+// usage of any number of models. What the workflow gets of it stays small, and the run ends.
+func TestEndlessEndOfRemoteRun(t *testing.T) {
+	t.Parallel()
+	var interrupts, usage []string
+	for i := range 300 {
+		interrupts = append(interrupts, fmt.Sprintf(`{"id":"%d-%s","reason":"question","message":"?"}`, i, strings.Repeat("i", 80)))
+		usage = append(usage, fmt.Sprintf(`{"model":"%d-%s","totalTokens":1}`, i, strings.Repeat("m", 80)))
+	}
+	for name, tt := range map[string]struct{ member, code string }{
+		"interrupts": {`"outcome":{"type":"interrupt","interrupts":[` + strings.Join(interrupts, ",") + `]}`, runs.CodeLimitParallelTools},
+		"usage":      {`"usage":[` + strings.Join(usage, ",") + `]`, ""},
+	} {
+		f := setup(t, noModel)
+		f.hold = true
+		url, requests := f.serveRemote(func(_ int, started, _ string, w http.ResponseWriter, _ *http.Request) {
+			end := strings.Replace(strings.TrimSuffix(started, "}"), "RUN_STARTED", "RUN_FINISHED", 1)
+			writeEvents(w, 1, started, end+","+tt.member+"}")
+		})
+		f.agent = &agents.Definition{Name: "a", Remote: &agents.Remote{URL: url}}
+		if _, result := f.run("hello"); result.Code != tt.code {
+			t.Errorf("%s: result = %+v, want the code %q", name, result, tt.code)
+		}
+		if n := requests.Load(); n != 1 {
+			t.Errorf("%s: %d requests, want 1", name, n)
+		}
+	}
+}

@@ -32,14 +32,17 @@ import (
 // (snapshot.Interruptions). So no workflow carries them.
 
 // noteInterrupts adds the interrupts of a run to its answer, with the rule of the remote agent about who
-// answers them, and returns them for the done record.
+// answers them, and returns them for the done record. Of too many, with which the run fails, the answer has
+// one more than there may be, because it goes to the history.
 func noteInterrupts(endpoint *agents.Remote, relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
 	for i, interrupt := range relayed.Interrupts() {
 		q := runs.AskedQuestion{CallID: relayed.OwnID(interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
 		if endpoint.HasRule() {
 			q.Approval = answerRule(endpoint.Interrupts)
 		}
-		answer.Questions = append(answer.Questions, q)
+		if len(answer.Questions) <= runs.MaxInterrupts {
+			answer.Questions = append(answer.Questions, q)
+		}
 		kept := stream.RemoteInterrupt{CallID: q.CallID, Interrupt: interrupt.Interrupt, Event: interrupt.Event}
 		kept.Interrupt.Message = interrupt.Question()
 		if id := interrupt.Interrupt.ToolCallID; id != "" {
@@ -47,7 +50,7 @@ func noteInterrupts(endpoint *agents.Remote, relayed *relay.Relay, answer *runs.
 		}
 		asked = append(asked, kept)
 	}
-	answer.InterruptCount += len(asked)
+	answer.InterruptCount += len(answer.Questions)
 	return asked
 }
 

@@ -137,31 +137,50 @@ func TestBrokenUploadKeepsBytes(t *testing.T) {
 	n := setupFiles(t, 1<<20)
 	ann := headersOf("ann")
 	url := n.createUpload(8, ann)
-	conn, err := net.Dial("tcp", n.http.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "PATCH %s HTTP/1.1\r\nHost: perdure\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\nContent-Type: application/offset+octet-stream\r\nContent-Length: 8\r\n%s: %s\r\n%s: %s\r\n\r\ntext",
-		url, ann[0], ann[1], ann[2], ann[3])
-	if err == nil {
-		err = conn.(*net.TCPConn).CloseWrite()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("answer = %d %s, want a 503: clients continue after it", resp.StatusCode, body)
-	}
+	n.breakOff(http.MethodPatch, url, append(ann, "Upload-Offset", "0"))
 	_, header := n.head(url, ann)
 	wantEqual(t, "offset", header.Get("Upload-Offset"), "4")
 	a := n.sendBytes(url, 4, "more", ann)
 	wantEqual(t, "bytes", n.do(http.MethodGet, a.header.Get("Upload-File"), "", ann...).body, "textmore")
+}
+
+// TestBrokenCreationLeavesNothing: an upload whose first request breaks off does not count in the quota,
+// because the client has not learned its URL.
+func TestBrokenCreationLeavesNothing(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	n.breakOff(http.MethodPost, "/v1/uploads", append(headersOf("ann"), "Upload-Length", "8"))
+	n.createUpload(1, headersOf("ann"))
+	n.awaitBytes(1)
+}
+
+// breakOff sends half of the bytes that a request announces, and closes its side of the connection.
+func (n *fileNode) breakOff(method, url string, headers []string) {
+	n.t.Helper()
+	conn, err := net.Dial("tcp", n.http.Listener.Addr().String())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close()
+	var lines strings.Builder
+	for i := 0; i < len(headers); i += 2 {
+		lines.WriteString(headers[i] + ": " + headers[i+1] + "\r\n")
+	}
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: perdure\r\nTus-Resumable: 1.0.0\r\nContent-Type: application/offset+octet-stream\r\nContent-Length: 8\r\n%s\r\ntext", method, url, lines.String())
+	if err == nil {
+		err = conn.(*net.TCPConn).CloseWrite()
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Content-Type") != "application/problem+json" {
+		n.t.Errorf("answer = %d %s, want a 503: clients continue after it", resp.StatusCode, body)
+	}
 }
 
 func TestResumableUploadBounds(t *testing.T) {

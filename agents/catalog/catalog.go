@@ -56,6 +56,7 @@ type Catalog struct {
 	publications map[address][]Publication       // in the order of their numbers
 	bytes        map[string]int64                // of all publications, by the token of the tenant
 	drafts       map[address]map[string]draft
+	reached      uint64        // the revision of the bucket up to which the memory has all publications
 	changed      chan struct{} // closed and replaced after a publication; nil = Watch was not called
 }
 

@@ -53,7 +53,7 @@ func (c *Catalog) PutDraft(ctx context.Context, tenant string, d *agents.Definit
 	if err != nil {
 		return "", fmt.Errorf("catalog: draft of %s: %w: %w", agent.name, stream.ErrUnavailable, err)
 	}
-	if err := c.awaitMemory(ctx, agent, func() bool { _, ok := c.drafts[agent][revision]; return ok }); err != nil {
+	if err := c.awaitMemory(ctx, agent.name, func() bool { _, ok := c.drafts[agent][revision]; return ok }); err != nil {
 		return "", err
 	}
 	for _, old := range c.unusedDrafts(agent) {
@@ -152,10 +152,10 @@ func (c *Catalog) purge(ctx context.Context, key string, mayGo func(draft) bool)
 	return c.kv.Purge(ctx, key, jetstream.LastRevision(entry.Revision()))
 }
 
-// isChanged reports that a key has another value than the one that a write replaces.
+// isChanged reports that a key has another value than the one that a write replaces. Replicated buckets have
+// a code of their own for a concurrent write, which only ErrKeyRevisionMismatch covers.
 func isChanged(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return errors.Is(err, jetstream.ErrKeyExists) || ok && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }
 
 // UseDraft marks a draft as used by a run, which keeps it for ever. The caller starts the run after

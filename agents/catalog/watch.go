@@ -75,19 +75,37 @@ func (l *loading) Take(entry jetstream.KeyValueEntry) {
 
 // Done implements [watch.Loading]: it loads the definitions. Unlike other copies it does not
 // replace the memory: publications are never deleted.
-func (l *loading) Done(ctx context.Context, _ uint64) {
+func (l *loading) Done(ctx context.Context, revision uint64) {
 	for agent, p := range l.last {
 		l.catalog.addPublication(agent, p, l.catalog.load(ctx, agent.name, p))
 	}
-	l.catalog.notifyWaiters()
+	l.catalog.reach(revision)
 }
 
 // applyChange applies a change of the bucket, see [watch.Receiver].
 func (c *Catalog) applyChange(ctx context.Context, change jetstream.KeyValueEntry) {
 	if agent, p, ok := decodePublication(change); ok { // an operator may have deleted a key: that changes nothing here
 		c.addPublication(agent, p, c.load(ctx, agent.name, p))
-		c.notifyWaiters()
 	}
+	c.reach(change.Revision())
+}
+
+// reach notes that the memory has all publications up to a revision of the bucket.
+func (c *Catalog) reach(revision uint64) {
+	c.mu.Lock()
+	c.reached = max(c.reached, revision)
+	c.mu.Unlock()
+	c.notifyWaiters()
+}
+
+// CatchUp blocks until the memory has all publications that are durable at the call. It requires Watch.
+// Errors: stream.ErrUnavailable.
+func (c *Catalog) CatchUp(ctx context.Context) error {
+	last, err := c.log.LastRevision(ctx, c.kv, publishedPrefix+">")
+	if err != nil {
+		return fmt.Errorf("catalog: %w: %w", stream.ErrUnavailable, err)
+	}
+	return c.awaitMemory(ctx, "publications", func() bool { return c.reached >= last })
 }
 
 // load returns the definition of a publication; nil if it cannot be decoded, because a newer
@@ -130,15 +148,15 @@ func (c *Catalog) notifyWaiters() {
 
 // await waits until the memory has a publication, so that its publisher can read it at once.
 func (c *Catalog) await(ctx context.Context, agent address, number uint64) error {
-	return c.awaitMemory(ctx, agent, func() bool {
+	return c.awaitMemory(ctx, agent.name, func() bool {
 		list := c.publications[agent]
 		return len(list) > 0 && list[len(list)-1].Number >= number
 	})
 }
 
 // awaitMemory waits until has returns true, which is called with the memory locked. Without Watch it
-// returns nil.
-func (c *Catalog) awaitMemory(ctx context.Context, agent address, has func() bool) error {
+// returns nil. what is for the error.
+func (c *Catalog) awaitMemory(ctx context.Context, what string, has func() bool) error {
 	for {
 		c.mu.RLock()
 		isThere, changed := has(), c.changed
@@ -149,7 +167,7 @@ func (c *Catalog) awaitMemory(ctx context.Context, agent address, has func() boo
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("catalog: %s: %w", agent.name, context.Cause(ctx))
+			return fmt.Errorf("catalog: %s: %w", what, context.Cause(ctx))
 		}
 	}
 }

@@ -80,11 +80,26 @@ func (r *Routes) exchange(serve func(*tus.UnroutedHandler, http.ResponseWriter, 
 			if c.Request.ContentLength != 0 {
 				c.Header("Connection", "close") // the body may not be read
 			}
+			x.undo(c.Request.Method)
 			return err
 		}
 		x.writeHeader(c, answered)
 		return nil
 	}
+}
+
+// undoTime bounds undo. It continues if the client has left.
+const undoTime = 10 * time.Second
+
+// undo deletes the upload that a request has begun and not answered: the client does not know its URL, and
+// its bytes would count in the quota of the tenant until it expires.
+func (x *exchange) undo(method string) {
+	if method != http.MethodPost || x.upload == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), undoTime)
+	defer cancel()
+	_ = x.routes.Store.DeleteUpload(ctx, x.upload.Tenant, x.upload.ID) // else it expires
 }
 
 // begin returns the exchange of a request whose caller may upload files.

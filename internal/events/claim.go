@@ -16,11 +16,12 @@ import (
 // claim is the value of the key of a thread and an event: for which wait the thread receives the event.
 // It lasts as long as the event.
 type claim struct {
-	// WaitID, ThreadID, CallID and Number are those of the wait.
+	// WaitID, ThreadID, CallID, Number and RunRef are those of the wait.
 	WaitID   string `json:"wait"`
 	ThreadID string `json:"thread"`
 	CallID   string `json:"call"`
 	Number   int    `json:"number"`
+	RunRef   string `json:"run"`
 	// Received tells that the wait has ended with the event. Until then another event or time may end
 	// it, and the claim is released.
 	Received bool `json:"received,omitempty"`
@@ -36,12 +37,17 @@ func (c *claim) decision(e *Event) runs.Decision {
 	return runs.Decision{CallID: c.CallID, Kind: runs.DecisionAnswer, Question: c.Number, Digest: runs.ShortDigest(e.decisionDigest(c.CallID))}
 }
 
+// wait returns the wait of a claim, with what a decision about it needs.
+func (c *claim) wait(tenant string) *Wait {
+	return &Wait{ID: c.WaitID, Tenant: tenant, ThreadID: c.ThreadID, CallID: c.CallID, Number: c.Number, RunRef: c.RunRef}
+}
+
 // claimKey returns the key: claim.<tenant>.<thread>.<event>.
 func claimKey(t stream.Thread, e *Event) string { return threadKey(claimPrefix, t) + "." + e.Digest() }
 
 // claim claims an event for a wait, or returns the claim that its thread has.
 func (s *Store) claim(ctx context.Context, w *Wait, e *Event) (*claim, error) {
-	c := &claim{WaitID: w.ID, ThreadID: w.ThreadID, CallID: w.CallID, Number: w.Number, key: claimKey(w.thread(), e), isNew: true}
+	c := &claim{WaitID: w.ID, ThreadID: w.ThreadID, CallID: w.CallID, Number: w.Number, RunRef: w.RunRef, key: claimKey(w.thread(), e), isNew: true}
 	value, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("events: encode claim: %w", err)

@@ -173,13 +173,26 @@ func (r *Router) deliver(ctx context.Context, e *Event, filter func(*Wait) bool)
 func (r *Router) end(ctx context.Context, e *Event, w *Wait) (hasEnded bool, err error) {
 	c, err := r.Store.claim(ctx, w, e)
 	if err == nil && c.WaitID != w.ID && !c.Received {
-		if err = r.settle(ctx, e, w.thread(), c); err == nil {
+		if err = r.settle(ctx, e, c); err == nil {
 			c, err = r.Store.claim(ctx, w, e)
 		}
 	}
 	if err != nil || c.WaitID != w.ID || c.Received {
 		return err == nil && c.WaitID == w.ID, err
 	}
+	if hasEnded, err = r.decide(ctx, e, w, c); err != nil {
+		return false, err
+	}
+	if hasEnded {
+		e.count(ctx, telemetry.EventDelivered)
+		return true, r.Store.confirm(ctx, c)
+	}
+	return false, r.free(ctx, e, w, c)
+}
+
+// decide sends the decision of a claimed event to the thread of a wait, and reports whether the wait has
+// ended with the event, now or in an earlier attempt.
+func (r *Router) decide(ctx context.Context, e *Event, w *Wait, c *claim) (hasEnded bool, err error) {
 	content, err := e.decision(w)
 	if err != nil {
 		return false, err
@@ -201,15 +214,9 @@ func (r *Router) end(ctx context.Context, e *Event, w *Wait) (hasEnded bool, err
 	hasEnded = isActive && result.Error == "" // taken, or taken before
 	if !hasEnded && !c.isNew {
 		// An earlier attempt may have decided the wait, and the thread has continued.
-		if hasEnded, err = r.IsDecided(ctx, run.Thread, d); err != nil {
-			return false, err
-		}
+		return r.IsDecided(ctx, run.Thread, d)
 	}
-	if hasEnded {
-		e.count(ctx, telemetry.EventDelivered)
-		return true, r.Store.confirm(ctx, c)
-	}
-	return false, r.free(ctx, e, w, c)
+	return hasEnded, nil
 }
 
 // free releases the claim of a wait that has ended otherwise, and offers the event to the other waits of
@@ -225,12 +232,20 @@ func (r *Router) free(ctx context.Context, e *Event, w *Wait, c *claim) error {
 }
 
 // settle confirms or releases the claim of an attempt that may have died, if its wait has ended. An open
-// wait meets the event again.
-func (r *Router) settle(ctx context.Context, e *Event, t stream.Thread, c *claim) error {
-	if r.Waits.has(threadKey(waitPrefix, t) + "." + stream.KeyToken(c.WaitID)) {
+// wait meets the event again. The log has no decision before the other waits of the turn have ended: until
+// then only the workflow knows it.
+func (r *Router) settle(ctx context.Context, e *Event, c *claim) error {
+	if err := r.Waits.catchUp(ctx); err != nil {
+		return err
+	}
+	w := c.wait(e.Tenant)
+	if r.Waits.has(w.key()) {
 		return nil
 	}
-	received, err := r.IsDecided(ctx, t, c.decision(e))
+	received, err := r.IsDecided(ctx, w.thread(), c.decision(e))
+	if err == nil && !received {
+		received, err = r.decide(ctx, e, w, c)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -248,7 +263,7 @@ func (r *Router) settleAll(ctx context.Context, e *Event) error {
 		return err
 	}
 	for _, c := range claims {
-		if err := r.settle(ctx, e, stream.Thread{Tenant: e.Tenant, ID: c.ThreadID}, c); err != nil {
+		if err := r.settle(ctx, e, c); err != nil {
 			return err
 		}
 	}

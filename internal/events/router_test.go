@@ -381,3 +381,31 @@ func TestEveryWaitGetsItsEvent(t *testing.T) {
 		}
 	}
 }
+
+// TestDecisionOfDeadAttempt: an attempt dies after it has ended a wait, and before it has noted that. The
+// log has no decision yet, because another wait of the turn is open. The event does not end that one, too.
+func TestDecisionOfDeadAttempt(t *testing.T) {
+	t.Parallel()
+	store, s := open(t), newThreads()
+	r := newRouter(t, store, s)
+	t.Cleanup(r.Waits.Stop)
+	first, second := newWait("t1", "a", "1"), newWait("t1", "b", "1")
+	appendAll(t, store, newEvent("1", "1"))
+	r.Decide = func(ctx context.Context, thread stream.Thread, d runs.Decision) (runs.DecisionResult, bool, error) {
+		_, _, err := s.decide(ctx, thread, d)
+		return runs.DecisionResult{}, false, errors.Join(err, errors.New("the worker has died"))
+	}
+	s.begin(first.CallID)
+	if err := errors.Join(store.Register(t.Context(), first), r.FindKept(t.Context(), first)); err == nil {
+		t.Fatal("FindKept succeeds, want the error of the attempt")
+	}
+	if err := store.Unregister(t.Context(), first); err != nil { // the notification that the wait has ended
+		t.Fatal(err)
+	}
+	r.Decide = s.decide
+	r.IsDecided = func(context.Context, stream.Thread, runs.Decision) (bool, error) { return false, nil }
+	r.register(t, s, second)
+	if len(s.received["t1"]) != 1 || s.decided["b"] != "" {
+		t.Errorf("decided = %v, want the event for a only", s.decided)
+	}
+}

@@ -16,6 +16,10 @@ import (
 // chunkBytes is the size of a chunk. NATS takes messages of up to 1 MiB by default.
 const chunkBytes = 256 << 10
 
+// chunkTime is how long NATS may take to acknowledge a chunk: a server that loses the leadership of the stream
+// may never do it.
+const chunkTime = 10 * time.Second
+
 // writeWindow is how many chunks of one blob are on the way to NATS at a time.
 const writeWindow = 4
 
@@ -30,7 +34,7 @@ type chunks struct {
 
 // openChunks opens the stream of chunks, and creates it if it is missing.
 func openChunks(ctx context.Context, l *stream.Log) (*chunks, error) {
-	js, err := jetstream.New(l.Conn())
+	js, err := jetstream.New(l.Conn(), jetstream.WithPublishAsyncTimeout(chunkTime))
 	if err != nil {
 		return nil, fmt.Errorf("files: %w", err)
 	}

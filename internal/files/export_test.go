@@ -2,7 +2,9 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -188,6 +190,19 @@ func (s *Store) DelayChunks(t *testing.T) (arrive func()) {
 	}
 }
 
+// LoseAcks has nobody acknowledge the chunks of the store.
+func (s *Store) LoseAcks(t *testing.T) {
+	t.Helper()
+	c, ok := s.storage.(*chunks)
+	if !ok {
+		t.Fatal("the storage is not that of NATS")
+	}
+	c.prefix = "lost"
+	if _, err := s.log.Conn().Subscribe("lost.>", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // InterruptPart leaves what a process leaves that dies while a part of an upload arrives.
 func (s *Store) InterruptPart(t *testing.T, u *Resumable) {
 	t.Helper()
@@ -203,11 +218,16 @@ func (s *Store) InterruptPart(t *testing.T, u *Resumable) {
 // InterruptNext leaves the part of an upload that arrives when a process dies.
 func (s *Store) InterruptNext(t *testing.T, u *Resumable) {
 	t.Helper()
-	err := s.putBlob(t.Context(), u.Next, storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID})
-	if err == nil {
-		err = s.storage.Write(t.Context(), u.Next, bytes.NewReader(make([]byte, chunkBytes/2)))
+	if err := s.putBlob(t.Context(), u.Next, storedBlob{Tenant: u.Tenant, CreatedAt: time.Now(), Upload: u.ID}); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
+	s.WriteNext(t, u)
+}
+
+// WriteNext writes bytes of the part of an upload that arrives.
+func (s *Store) WriteNext(t *testing.T, u *Resumable) {
+	t.Helper()
+	if err := s.storage.Write(t.Context(), u.Next, bytes.NewReader(make([]byte, chunkBytes/2))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -222,4 +242,26 @@ func (s *Store) FillParts(t *testing.T, u *Resumable) {
 	if err := s.update(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Contend has a replicated bucket refuse the next write of a change, as it does while another write of the
+// key is on the way to the replicas.
+func (s *Store) Contend() { s.bucket = &contended{KeyValue: s.bucket} }
+
+// contended is a bucket that refuses its first update.
+type contended struct {
+	jetstream.KeyValue
+	refuse sync.Once
+}
+
+// Update implements [jetstream.KeyValue].
+func (c *contended) Update(ctx context.Context, key string, value []byte, revision uint64) (n uint64, err error) {
+	c.refuse.Do(func() {
+		conflict := &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequenceConstant, Description: "wrong last sequence"}
+		err = fmt.Errorf("%w: %w", conflict, jetstream.ErrKeyRevisionMismatch)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return c.KeyValue.Update(ctx, key, value, revision)
 }

@@ -542,3 +542,36 @@ func TestTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestLostAcknowledgement: an upload whose chunk is never acknowledged fails soon, and does not keep its client
+// waiting.
+func TestLostAcknowledgement(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	s.LoseAcks(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+	defer cancel()
+	if _, err := s.Put(ctx, files.Upload{Tenant: "acme", Body: strings.NewReader("a")}); !errors.Is(err, stream.ErrUnavailable) || ctx.Err() != nil {
+		t.Errorf("put: got %v, want %v", err, stream.ErrUnavailable)
+	}
+}
+
+// TestConflictInReplicatedBucket: a change that a replicated bucket refuses, because another one is on the
+// way to the replicas, is made again. An upload that another request continues is refused as such.
+func TestConflictInReplicatedBucket(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	f, err := s.Put(t.Context(), files.Upload{Tenant: "acme", Owner: "ann", Body: strings.NewReader("a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Contend()
+	if err := s.Attach(t.Context(), "acme", f.ID, "t1"); err != nil {
+		t.Errorf("attach during another change: %v, want that it succeeds", err)
+	}
+	u := create(t, s, "b.png", 1)
+	s.Contend()
+	if _, err := s.Append(t.Context(), u, strings.NewReader("b")); !errors.Is(err, files.ErrUploadChanged) {
+		t.Errorf("append during another change: %v, want ErrUploadChanged", err)
+	}
+}

@@ -42,7 +42,7 @@ type Resumable struct {
 	IsStored bool   `json:"isStored,omitempty"`
 	Parts    []part `json:"parts,omitempty"`
 	// Next is the blob of the part that arrives, or has arrived when a process died; "" = there is none.
-	// The next request removes what is left of it.
+	// The next request removes the bytes that it has, and Sweep what arrives later.
 	Next string `json:"next,omitempty"`
 
 	encodedName json.RawMessage
@@ -273,7 +273,7 @@ func (s *Store) DeleteUpload(ctx context.Context, tenant, id string) error {
 		if err := s.log.DestroyKey(ctx, owner(tenant, id)); err != nil {
 			return err
 		}
-		if err := s.removeParts(ctx, tenant, append(u.Parts, part{Blob: u.Next})); err != nil {
+		if err := errors.Join(s.removeParts(ctx, tenant, u.Parts), s.removeBytes(ctx, tenant, u.Next)); err != nil {
 			return err
 		}
 		err = s.bucket.Purge(ctx, key, jetstream.LastRevision(revision), jetstream.PurgeTTL(markerTTL))
@@ -284,12 +284,9 @@ func (s *Store) DeleteUpload(ctx context.Context, tenant, id string) error {
 	return fmt.Errorf("files: %w: %s is changed all the time", stream.ErrUnavailable, key)
 }
 
-// removeParts removes the blobs of parts. A part may have none. Sweep finds what an interruption leaves.
+// removeParts removes the blobs of parts. Sweep finds what an interruption leaves.
 func (s *Store) removeParts(ctx context.Context, tenant string, parts []part) error {
 	for _, p := range parts {
-		if p.Blob == "" {
-			continue
-		}
 		if err := s.removeBlob(ctx, tenant, p.Blob); err != nil {
 			return err
 		}

@@ -98,10 +98,44 @@ func TestUploadContinuesAfterBreaks(t *testing.T) {
 			if err := s.Delete(t.Context(), "acme", f.ID); err != nil {
 				t.Fatal(err)
 			}
+			sweepLate(t, s)
 			if n := s.Stored(t); n != 0 {
 				t.Errorf("entries and chunks after the deletion = %d, want none", n)
 			}
 		})
+	}
+}
+
+// sweepLate removes what interrupted uploads have left, as hours later.
+func sweepLate(t *testing.T, s *files.Store) {
+	t.Helper()
+	exists := func(context.Context, stream.Thread) (bool, error) { return true, nil }
+	if err := s.Sweep(t.Context(), index(t, s), time.Now().Add(3*files.UploadTime), exists); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLateBytesOfDeadProcess: a process writes bytes of an upload that another request has continued or
+// deleted, and dies before it removes them. A sweep does.
+func TestLateBytesOfDeadProcess(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	continued, deleted := create(t, s, "a.png", 10), create(t, s, "b.png", 10)
+	for _, u := range []*files.Resumable{continued, deleted} {
+		add(t, s, u, noise(5))
+		s.InterruptNext(t, u)
+		dying := *u
+		if u == continued {
+			add(t, s, find(t, s, u), noise(1))
+		}
+		if err := s.DeleteUpload(t.Context(), "acme", u.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.WriteNext(t, &dying)
+	}
+	sweepLate(t, s)
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the sweep = %d, want none", n)
 	}
 }
 
@@ -254,6 +288,7 @@ func TestRefusedResumableUploads(t *testing.T) {
 	if _, err := s.FinishUpload(t.Context(), infected); !errors.As(err, &threat) {
 		t.Errorf("finish: got %v, want a threat", err)
 	}
+	sweepLate(t, s)
 	if n := s.Stored(t); n != 0 {
 		t.Errorf("entries and chunks after refused uploads = %d, want none", n)
 	}

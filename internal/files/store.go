@@ -272,13 +272,22 @@ func (s *Store) dropFiles(ctx context.Context, tenant, digest string, isDropped 
 // removeBlob removes a blob to which no content refers: first its key, and last its entry, so that
 // Sweep finds what an interruption leaves.
 func (s *Store) removeBlob(ctx context.Context, tenant, blob string) error {
-	if err := s.log.DestroyKey(ctx, owner(tenant, blob)); err != nil {
-		return err
-	}
-	if err := s.storage.Remove(ctx, blob); err != nil {
+	if err := s.removeBytes(ctx, tenant, blob); err != nil {
 		return err
 	}
 	return unavailable(s.bucket.Purge(ctx, blobKey(tenant, blob), jetstream.PurgeTTL(markerTTL)))
+}
+
+// removeBytes removes the key and the bytes of a blob that another process may still be writing; "" = none.
+// The entry stays: if that process dies, Sweep finds by it what has arrived later.
+func (s *Store) removeBytes(ctx context.Context, tenant, blob string) error {
+	if blob == "" {
+		return nil
+	}
+	if err := s.log.DestroyKey(ctx, owner(tenant, blob)); err != nil {
+		return err
+	}
+	return s.storage.Remove(ctx, blob)
 }
 
 // changeFile is change for the entry of a file; nil = there is none, or it is removed.
@@ -329,8 +338,8 @@ func (s *Store) change(ctx context.Context, key string, next func(value []byte) 
 	return fmt.Errorf("files: %w: %s is changed all the time", stream.ErrUnavailable, key)
 }
 
-// isConflict reports whether a write was refused because the key has another revision.
+// isConflict reports whether a write was refused because the key has another revision. Replicated buckets
+// have a code of their own for a concurrent write, which only ErrKeyRevisionMismatch covers.
 func isConflict(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return errors.Is(err, jetstream.ErrKeyExists) || ok && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }

@@ -31,10 +31,6 @@ const (
 	maxConflicts = 50
 )
 
-// codeWrongLastSequence is JetStream's error code for an expected sequence that is not the last one
-// of the subject.
-const codeWrongLastSequence = 10071
-
 // ErrClosed tells that the writer was closed.
 var ErrClosed = errors.New("audit: the writer is closed")
 
@@ -251,8 +247,9 @@ func (l *Log) publish(ctx context.Context, c Chain, data []byte, expected uint64
 	return ack.Sequence, nil
 }
 
-// isConflict reports whether NATS has refused a block because the chain has a later one.
+// isConflict reports whether NATS has refused a block because the chain has a later one. A replicated stream
+// has the second code for one that is on the way to the replicas.
 func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }

@@ -197,3 +197,22 @@ func TestStopGivesCallsBack(t *testing.T) {
 	t.Cleanup(other.Stop)
 	admit(t, other)
 }
+
+// TestCallEndsDuringOutage: a call that ends while another write takes all of its time does not count any
+// more once the bucket answers again.
+func TestCallEndsDuringOutage(t *testing.T) {
+	t.Parallel()
+	g := openGates(t, 1, Limits{"p": {Calls: 1}})[0]
+	call := admit(t, g)
+	<-call.provider.writer // a write that the bucket does not answer
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := call.provider.end(late); err == nil {
+		t.Fatal("the end was written, want the error of a write that came too late")
+	}
+	call.provider.writer <- struct{}{}
+	if err := call.provider.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	admit(t, g).End(nil)
+}

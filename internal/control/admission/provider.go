@@ -27,10 +27,10 @@ type provider struct {
 	turn    chan struct{}
 	waiting atomic.Int32 // calls that wait for the turn, or have it
 
-	// writer has one value while nobody writes. calls is the number of active calls of this worker;
-	// only the writer uses it.
+	// writer has one value while nobody writes. calls is the number of active calls of this worker: only
+	// the writer counts one that begins, and each counts its own end.
 	writer chan struct{}
-	calls  int
+	calls  atomic.Int32
 
 	mu       sync.Mutex // guards the last value of the key
 	value    []byte
@@ -185,16 +185,16 @@ func (p *provider) begin(ctx context.Context, wait Wait) error {
 		err := p.change(ctx, func(o *occupancy, now time.Time) bool {
 			waiting := int(p.waiting.Load())
 			if delay = o.delay(p.bucket.worker, p.limit, now); delay > 0 {
-				isChanged := o.wait(p.bucket.worker, p.calls, now)
+				isChanged := o.wait(p.bucket.worker, p.activeCalls(), now)
 				o.queue(p.bucket.worker, waiting)
 				return isChanged
 			}
-			o.begin(p.bucket.worker, p.calls+1, p.limit, now)
+			o.begin(p.bucket.worker, p.activeCalls()+1, p.limit, now)
 			o.queue(p.bucket.worker, waiting-1) // without this call
 			return true
 		}, func() {
 			if delay <= 0 {
-				p.calls++
+				p.calls.Add(1)
 			}
 		})
 		if err != nil {
@@ -224,20 +224,20 @@ func (p *provider) busy(err error) error {
 	}
 }
 
+// activeCalls returns the number of active calls of this worker.
+func (p *provider) activeCalls() int { return int(p.calls.Load()) }
+
 // hold renews the lease of this worker with its calls.
 func (p *provider) hold(o *occupancy, now time.Time) {
-	o.hold(p.bucket.worker, p.calls, now)
+	o.hold(p.bucket.worker, p.activeCalls(), now)
 	o.queue(p.bucket.worker, int(p.waiting.Load()))
 }
 
-// end ends a call.
+// end ends a call. The call has ended also if the write fails, or another write takes all of the time: then
+// the next renewal writes it.
 func (p *provider) end(ctx context.Context) error {
-	isCounted := false
+	p.calls.Add(-1)
 	return p.change(ctx, func(o *occupancy, now time.Time) bool {
-		if !isCounted { // it has ended, also if the write fails
-			isCounted = true
-			p.calls--
-		}
 		p.hold(o, now)
 		return true
 	}, nil)
@@ -258,7 +258,7 @@ func (p *provider) leave(ctx context.Context) error {
 // renew renews the lease, if the worker has one.
 func (p *provider) renew(ctx context.Context) error {
 	return p.change(ctx, func(o *occupancy, now time.Time) bool {
-		if _, isKnown := o.Workers[p.bucket.worker]; !isKnown && p.calls == 0 {
+		if _, isKnown := o.Workers[p.bucket.worker]; !isKnown && p.activeCalls() == 0 {
 			return false
 		}
 		p.hold(o, now)

@@ -194,7 +194,9 @@ func (d *Dispatcher) Offer(ctx context.Context, thread stream.Thread, request ru
 // Update sends an update to an execution of a thread's workflow ("" is the latest), and waits up to
 // updateTimeout for its result, which it decodes into answer. If an event reaches the workflow at
 // the moment in which it is about to close, Temporal repeats the last workflow task and drops the
-// update with WorkflowNotReady. Update then sends it again: all updates of Perdure are idempotent.
+// update with WorkflowNotReady. Update then sends it again: all updates of Perdure are idempotent. It
+// does so, too, if the latest execution has accepted the update and then continued as new: the next one
+// answers.
 func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution, name string, arg, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
@@ -205,15 +207,22 @@ func (d *Dispatcher) Update(ctx context.Context, thread stream.Thread, execution
 			WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err == nil {
-			return handle.Get(ctx, answer)
+			err = handle.Get(ctx, answer)
 		}
-		if dropped := (*serviceerror.WorkflowNotReady)(nil); !errors.As(err, &dropped) {
+		if dropped := (*serviceerror.WorkflowNotReady)(nil); !errors.As(err, &dropped) && !(execution == "" && hasClosed(err)) {
 			return err
 		}
 		if pause(ctx, updateRetryPause); ctx.Err() != nil {
 			return err
 		}
 	}
+}
+
+// hasClosed reports whether an execution has accepted an update, and closed or continued as new before it
+// answered. The type is that of the failure in Temporal's server.
+func hasClosed(err error) bool {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && app.Type() == "AcceptedUpdateCompletedWorkflow"
 }
 
 // announceInterval is the interval of the announcements of an update that waits. A model call that

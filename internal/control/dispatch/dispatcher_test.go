@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
@@ -151,4 +152,40 @@ func TestOnlyFirstRunBeginsTitle(t *testing.T) {
 			t.Errorf("%s: begins a title = %v, want %v", name, temporal.input.BeginsTitle, tt.want)
 		}
 	}
+}
+
+// closingTemporal is a Temporal client whose execution accepts an update and continues as new before it
+// answers. The next execution answers.
+type closingTemporal struct {
+	client.Client
+	updates int
+}
+
+func (c *closingTemporal) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	if c.updates++; c.updates == 1 {
+		return closedHandle{}, nil
+	}
+	return queuedHandle{}, nil
+}
+
+type closedHandle struct{ client.WorkflowUpdateHandle }
+
+func (closedHandle) Get(context.Context, any) error {
+	return temporal.NewNonRetryableApplicationError("closed", "AcceptedUpdateCompletedWorkflow", nil)
+}
+
+// TestUpdateOfContinuingExecution: an update that an execution has accepted right before it continued as
+// new is sent to the next execution, unless the caller has named the execution.
+func TestUpdateOfContinuingExecution(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for execution, want := range map[string]bool{"": true, "e1": false} {
+			d := &dispatch.Dispatcher{Temporal: &closingTemporal{}}
+			var result runs.SubmitResult
+			err := d.Update(t.Context(), stream.Thread{Tenant: "t", ID: "t"}, execution, runs.UpdateSubmit, runs.SubmitRequest{}, &result)
+			if result.Queued != want || (err == nil) != want {
+				t.Errorf("update of execution %q = %+v, %v, want an answer = %v", execution, result, err, want)
+			}
+		}
+	})
 }

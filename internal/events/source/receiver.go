@@ -177,7 +177,9 @@ func (r *Receiver) consumer(ctx context.Context, js jetstream.JetStream, s *Sour
 func (r *Receiver) handle(ctx context.Context, s *Source, m jetstream.Msg) {
 	meta, err := m.Metadata()
 	if err == nil {
-		d := delivery{subject: m.Subject(), header: m.Headers(), data: m.Data(), position: fmt.Sprintf("%s:%d", meta.Stream, meta.Sequence.Stream)}
+		// With the time, because a stream that is created again has the same sequences.
+		position := fmt.Sprintf("%s:%d:%d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixMilli())
+		d := delivery{subject: m.Subject(), header: m.Headers(), data: m.Data(), position: position}
 		r.awaitRoom(ctx, s)
 		err = ctx.Err()
 		if err == nil {

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/perdure/perdure/agents/catalog"
 	"github.com/perdure/perdure/internal/audit"
@@ -108,6 +107,10 @@ func (r *routing) stop() {
 // a workflow whose ID derives from the event and the trigger, so starting it again has no effect.
 func trigger(temporal client.Client, agents *catalog.Catalog) func(context.Context, *events.Event, uint64) (matching, started int, err error) {
 	return func(ctx context.Context, e *events.Event, seq uint64) (matching, started int, failed error) {
+		// The event may have been sent because a trigger was just published.
+		if err := agents.CatchUp(ctx); err != nil {
+			return 0, 0, err
+		}
 		for _, agent := range agents.Triggered(e.Tenant, e.Type) {
 			for i, t := range agent.Triggers {
 				if t.Event != e.Type || !e.Matches(t.Match) {
@@ -139,15 +142,16 @@ func startTrigger(ctx context.Context, temporal client.Client, in runs.TriggerIn
 	return err == nil, err
 }
 
-// decide returns the function that sends a decision to the workflow of a thread (see events.Router).
+// decide returns the function that sends a decision to the workflow of a thread (see events.Router). Only
+// NotFound tells that the thread has no workflow. An execution that continues as new fails updates, and
+// its waits stay open: the event must be attempted again.
 func decide(d *dispatch.Dispatcher) func(context.Context, stream.Thread, runs.Decision) (runs.DecisionResult, bool, error) {
 	return func(ctx context.Context, t stream.Thread, decision runs.Decision) (runs.DecisionResult, bool, error) {
 		var decided runs.DecideResult
 		err := d.Update(ctx, t, "", runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, &decided)
 		var notFound *serviceerror.NotFound
-		var refusal *temporal.ApplicationError
 		switch {
-		case errors.As(err, &notFound), errors.As(err, &refusal): // a workflow that is about to close refuses updates
+		case errors.As(err, &notFound):
 			return runs.DecisionResult{}, false, nil
 		case err != nil:
 			return runs.DecisionResult{}, false, err
