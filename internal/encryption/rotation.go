@@ -159,7 +159,7 @@ func (k *Keys) replace(ctx context.Context, name string, next func() (value []by
 		if err == nil {
 			return k.erase(ctx, revision)
 		}
-		if !errors.Is(err, jetstream.ErrKeyExists) {
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return asUnavailable(err)
 		}
 	}

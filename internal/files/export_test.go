@@ -2,15 +2,15 @@ package files
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/stream/streamtest"
 )
 
 // Chunks returns the number of chunks in NATS.
@@ -246,22 +246,4 @@ func (s *Store) FillParts(t *testing.T, u *Resumable) {
 
 // Contend has a replicated bucket refuse the next write of a change, as it does while another write of the
 // key is on the way to the replicas.
-func (s *Store) Contend() { s.bucket = &contended{KeyValue: s.bucket} }
-
-// contended is a bucket that refuses its first update.
-type contended struct {
-	jetstream.KeyValue
-	refuse sync.Once
-}
-
-// Update implements [jetstream.KeyValue].
-func (c *contended) Update(ctx context.Context, key string, value []byte, revision uint64) (n uint64, err error) {
-	c.refuse.Do(func() {
-		conflict := &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequenceConstant, Description: "wrong last sequence"}
-		err = fmt.Errorf("%w: %w", conflict, jetstream.ErrKeyRevisionMismatch)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return c.KeyValue.Update(ctx, key, value, revision)
-}
+func (s *Store) Contend() { s.bucket = streamtest.Contended(s.bucket) }

@@ -7,10 +7,11 @@ import (
 	"iter"
 	"net"
 	"net/http"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/llm"
 )
 
@@ -78,12 +79,8 @@ func (c classified) redact(message string) string {
 	if c.secrets == nil {
 		return message
 	}
-	for _, secret := range c.secrets() {
-		if len(secret) >= minSecret {
-			message = strings.ReplaceAll(message, secret, "[secret]")
-		}
-	}
-	return message
+	long := slices.DeleteFunc(slices.Clone(c.secrets()), func(secret string) bool { return len(secret) < minSecret })
+	return secrets.NewRedactor(long...).Text(message)
 }
 
 // isUnreached reports whether no connection was made, for a reason that is typical of a wrong base
