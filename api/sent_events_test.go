@@ -86,6 +86,13 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		{"version of a batch", batch, `[{"specversion":"1.0","id":"1","source":"/s","type":"t"},{"specversion":"0.3","id":"1","source":"/s","type":"t"}]`, "/1/specversion"},
 		{"two data", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1,"data_base64":"MQ=="}`, "/data_base64"},
 		{"two data in another order", structured, `{"data_base64":"MQ==","data":1,"specversion":"1.0","id":"1","source":"/s","type":"t"}`, "/data_base64"},
+		{"base64 that is a number", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":5}`, "/data_base64"},
+		{"base64 that is null", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":null}`, "/data_base64"},
+		{"base64 that is invalid", batch, `[{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"!"}]`, "/0/data_base64"},
+		{"ID that is a number", structured, `{"specversion":"1.0","id":1,"source":"/s","type":"t"}`, "/id"},
+		{"time in words", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"today"}`, "/time"},
+		{"extension that is an object", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","x":{}}`, "/x"},
+		{"member without a name", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","":1,"data":1}`, "/"},
 		{"empty batch", batch, `[]`, ""},
 	}
 	for _, tt := range tests {
@@ -93,7 +100,7 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		a.wantStatus(t, tt.name, http.StatusBadRequest)
 		wantEqual(t, tt.name+": code", a.problem.Code, "invalid_event")
 		wantEqual(t, tt.name+": pointer", a.problem.Pointer, tt.pointer)
-		if tt.pointer == "/data_base64" && !strings.Contains(a.problem.Detail, "data or data_base64") {
+		if strings.HasPrefix(tt.name, "two data") && !strings.Contains(a.problem.Detail, "data or data_base64") {
 			t.Errorf("%s: detail = %q, want both members", tt.name, a.problem.Detail)
 		}
 	}
