@@ -62,6 +62,12 @@ func TestEventsAreTakenInAllForms(t *testing.T) {
 	binary.mustStatus(t, "status of a binary event", http.StatusAccepted)
 	wantEqual(t, "receipt of the same event", strings.TrimSpace(binary.body), `{"id":"e1","source":"/shop","duplicate":true}`)
 
+	encoded := node.do(http.MethodPost, "/v1/events", "", "ce-specversion", "1.0", "ce-id", `"100%25 \"%C3%BC\""`, "ce-source", "/a%2520b", "ce-type", "t")
+	encoded.mustStatus(t, "status of encoded attributes", http.StatusAccepted)
+	wantEqual(t, "receipt of encoded attributes", strings.TrimSpace(encoded.body), `{"id":"100% \"ü\"","source":"/a%20b","duplicate":false}`)
+	encoded = node.do(http.MethodPost, "/v1/events", "", "ce-specversion", "1.0", "ce-id", "100%", "ce-source", "/s", "ce-type", "t")
+	wantEqual(t, "receipt of an incomplete encoding", strings.TrimSpace(encoded.body), `{"id":"100%","source":"/s","duplicate":false}`)
+
 	other := strings.Replace(event, `"e1"`, `"e2"`, 1)
 	several := node.do(http.MethodPost, "/v1/events", "["+event+","+other+"]", "Content-Type", batch)
 	several.mustStatus(t, "status of a batch", http.StatusAccepted)

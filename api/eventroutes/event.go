@@ -80,7 +80,7 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 	if err := checkJSON(media, body); err != nil {
 		return nil, isBatch, err
 	}
-	req := &http.Request{Header: c.Request.Header, Body: readCloser{bytes.NewReader(body)}}
+	req := &http.Request{Header: cloudevent.DecodeHeader(c.Request.Header), Body: readCloser{bytes.NewReader(body)}}
 	var list []cloudevents.Event
 	if isBatch {
 		list, err = cehttp.NewEventsFromHTTPRequest(req)

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -92,6 +95,36 @@ func memberMistake(name string, value json.RawMessage) string {
 	}
 	return ""
 }
+
+// DecodeHeader returns a header whose attributes (ce-*) are decoded, which the SDK does not do: first the
+// quotes, then the percent-encoding (HTTP binding of CloudEvents 1.0.2, section 3.1.3.2). A value with an
+// incomplete encoding is as it was.
+func DecodeHeader(header http.Header) http.Header {
+	decoded := header.Clone()
+	for name, values := range decoded {
+		if !strings.HasPrefix(name, "Ce-") {
+			continue
+		}
+		for i, value := range values {
+			values[i] = decodeValue(value)
+		}
+	}
+	return decoded
+}
+
+// decodeValue decodes the value of an attribute in a header.
+func decodeValue(value string) string {
+	if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
+		value = unescapeQuoted.ReplaceAllString(value[1:len(value)-1], "$1")
+	}
+	if text, err := url.PathUnescape(value); err == nil {
+		return text
+	}
+	return value
+}
+
+// unescapeQuoted finds the escapes of a quoted string (RFC 9110, section 5.6.4).
+var unescapeQuoted = regexp.MustCompile(`\\(.)`)
 
 // checkVersion checks the attribute specversion. Errors: *InvalidError.
 func checkVersion(version string) error {

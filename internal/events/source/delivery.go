@@ -88,7 +88,7 @@ func (d delivery) id() string {
 // cloudEvent returns the content of a CloudEvent. The NATS binding has the headers of the HTTP binding,
 // whose code this uses. Errors: *ContentError.
 func cloudEvent(header http.Header, data []byte) (*events.Content, error) {
-	in, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: header, Body: io.NopCloser(bytes.NewReader(data))})
+	in, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: cloudevent.DecodeHeader(header), Body: io.NopCloser(bytes.NewReader(data))})
 	if err != nil {
 		return nil, &ContentError{"is not a CloudEvent"}
 	}

@@ -306,6 +306,9 @@ func TestDeliveries(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want the event e1", name, e, err)
 		}
 	}
+	if e, err := s.event(delivery{header: nats.Header{"ce-specversion": {"1.0"}, "ce-id": {"%C3%BC"}, "ce-source": {"/shop"}, "ce-type": {"paid"}}}); err != nil || e.ID != "ü" {
+		t.Errorf("encoded ID: got %+v, %v, want ü", e, err)
+	}
 	plain := delivery{subject: "orders.new", data: []byte(`[1]`)}
 	a, err := s.event(plain)
 	if err != nil || a.Type != "orders" || a.Source != "/nats/orders.new" {
