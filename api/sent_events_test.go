@@ -99,6 +99,10 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		{"time in words", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"today"}`, "/time"},
 		{"extension that is an object", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","x":{}}`, "/x"},
 		{"member without a name", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","":1,"data":1}`, "/"},
+		{"object as text", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","datacontenttype":"text/plain","data":{}}`, "/data"},
+		{"array", structured, `[]`, ""},
+		{"null in a batch", batch, `[null]`, "/0"},
+		{"object as a batch", batch, `{}`, ""},
 		{"empty batch", batch, `[]`, ""},
 	}
 	for _, tt := range tests {
