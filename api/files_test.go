@@ -95,6 +95,10 @@ func TestUploadAndDownload(t *testing.T) {
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=9000000-")...).wantStatus(t, "range after the end", http.StatusRequestedRangeNotSatisfiable)
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 15))...).wantStatus(t, "16 ranges", http.StatusPartialContent)
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 16))...).wantStatus(t, "17 ranges", http.StatusOK)
+	for _, ranges := range []string{"items=0-1", "bytes=-0", "bytes=0-0,-00"} {
+		n.do(http.MethodGet, f.URL, "", append(ann, "Range", ranges)...).wantStatus(t, ranges, http.StatusOK)
+	}
+	n.do(http.MethodHead, f.URL, "", append(ann, "Range", "bytes=0-0")...).wantStatus(t, "HEAD with a range", http.StatusOK)
 	n.do(http.MethodGet, f.URL, "", append(ann, "If-None-Match", `"`+f.ID+`"`)...).wantStatus(t, "unchanged", http.StatusNotModified)
 
 	html := n.upload("page.html", "text/html", "<html><script>alert(1)</script>", ann...)

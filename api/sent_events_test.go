@@ -62,6 +62,12 @@ func TestEventsAreTakenInAllForms(t *testing.T) {
 	binary.mustStatus(t, "status of a binary event", http.StatusAccepted)
 	wantEqual(t, "receipt of the same event", strings.TrimSpace(binary.body), `{"id":"e1","source":"/shop","duplicate":true}`)
 
+	encoded := node.do(http.MethodPost, "/v1/events", "", "ce-specversion", "1.0", "ce-id", `"100%25 \"%C3%BC\""`, "ce-source", "/a%2520b", "ce-type", "t")
+	encoded.mustStatus(t, "status of encoded attributes", http.StatusAccepted)
+	wantEqual(t, "receipt of encoded attributes", strings.TrimSpace(encoded.body), `{"id":"100% \"ü\"","source":"/a%20b","duplicate":false}`)
+	encoded = node.do(http.MethodPost, "/v1/events", "", "ce-specversion", "1.0", "ce-id", "100%", "ce-source", "/s", "ce-type", "t")
+	wantEqual(t, "receipt of an incomplete encoding", strings.TrimSpace(encoded.body), `{"id":"100%","source":"/s","duplicate":false}`)
+
 	other := strings.Replace(event, `"e1"`, `"e2"`, 1)
 	several := node.do(http.MethodPost, "/v1/events", "["+event+","+other+"]", "Content-Type", batch)
 	several.mustStatus(t, "status of a batch", http.StatusAccepted)
@@ -86,6 +92,17 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		{"version of a batch", batch, `[{"specversion":"1.0","id":"1","source":"/s","type":"t"},{"specversion":"0.3","id":"1","source":"/s","type":"t"}]`, "/1/specversion"},
 		{"two data", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1,"data_base64":"MQ=="}`, "/data_base64"},
 		{"two data in another order", structured, `{"data_base64":"MQ==","data":1,"specversion":"1.0","id":"1","source":"/s","type":"t"}`, "/data_base64"},
+		{"base64 that is a number", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":5}`, "/data_base64"},
+		{"base64 that is null", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":null}`, "/data_base64"},
+		{"base64 that is invalid", batch, `[{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"!"}]`, "/0/data_base64"},
+		{"ID that is a number", structured, `{"specversion":"1.0","id":1,"source":"/s","type":"t"}`, "/id"},
+		{"time in words", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"today"}`, "/time"},
+		{"extension that is an object", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","x":{}}`, "/x"},
+		{"member without a name", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","":1,"data":1}`, "/"},
+		{"object as text", structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","datacontenttype":"text/plain","data":{}}`, "/data"},
+		{"array", structured, `[]`, ""},
+		{"null in a batch", batch, `[null]`, "/0"},
+		{"object as a batch", batch, `{}`, ""},
 		{"empty batch", batch, `[]`, ""},
 	}
 	for _, tt := range tests {
@@ -93,7 +110,7 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 		a.wantStatus(t, tt.name, http.StatusBadRequest)
 		wantEqual(t, tt.name+": code", a.problem.Code, "invalid_event")
 		wantEqual(t, tt.name+": pointer", a.problem.Pointer, tt.pointer)
-		if tt.pointer == "/data_base64" && !strings.Contains(a.problem.Detail, "data or data_base64") {
+		if strings.HasPrefix(tt.name, "two data") && !strings.Contains(a.problem.Detail, "data or data_base64") {
 			t.Errorf("%s: detail = %q, want both members", tt.name, a.problem.Detail)
 		}
 	}

@@ -77,23 +77,11 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 	if err != nil {
 		return nil, false, err
 	}
-	if err := checkJSON(media, body); err != nil {
+	list, err := decodeEvents(media, c.Request.Header, body)
+	if err != nil {
 		return nil, isBatch, err
 	}
-	req := &http.Request{Header: c.Request.Header, Body: readCloser{bytes.NewReader(body)}}
-	var list []cloudevents.Event
-	if isBatch {
-		list, err = cehttp.NewEventsFromHTTPRequest(req)
-	} else {
-		var one *cloudevents.Event
-		if one, err = cehttp.NewEventFromHTTPRequest(req); err == nil {
-			list = append(list, *one)
-		}
-	}
-	switch {
-	case err != nil:
-		return nil, isBatch, invalid("", "must be a CloudEvent: JSON of type application/cloudevents+json, or the headers ce-id, ce-source, ce-type and ce-specversion")
-	case len(list) == 0 || len(list) > maxBatch:
+	if len(list) == 0 || len(list) > maxBatch {
 		return nil, isBatch, invalid("", fmt.Sprintf("must have 1 to %d events, not %d", maxBatch, len(list)))
 	}
 	tenant := request.Caller(c.Request.Context()).Tenant
@@ -102,7 +90,7 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 		if isBatch {
 			pointer = fmt.Sprintf("/%d", i)
 		}
-		e, err := cloudevent.Content(&list[i])
+		e, err := cloudevent.Content(list[i])
 		if err != nil {
 			return nil, isBatch, eventProblem(pointer, err)
 		}
@@ -111,22 +99,32 @@ func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch b
 	return received, isBatch, nil
 }
 
-// checkJSON checks the JSON of a structured event or of a batch with a media type. Errors: 400
+// decodeEvents returns the events of a request: a batch, or one event in structured or binary mode. Errors: 400
 // invalid_event.
-func checkJSON(media string, body []byte) error {
+func decodeEvents(media string, header http.Header, body []byte) ([]*cloudevents.Event, error) {
 	switch media {
 	case cloudevents.ApplicationCloudEventsJSON:
-		return eventProblem("", cloudevent.CheckJSON(body))
+		one, err := cloudevent.DecodeJSON(body)
+		return []*cloudevents.Event{one}, eventProblem("", err)
 	case cloudevents.ApplicationCloudEventsBatchJSON:
 		var batch []json.RawMessage
-		_ = json.Unmarshal(body, &batch) // the decoder of CloudEvents refuses it
+		if json.Unmarshal(body, &batch) != nil {
+			return nil, invalid("", "must be a JSON array of CloudEvents")
+		}
+		list := make([]*cloudevents.Event, len(batch))
 		for i, event := range batch {
-			if err := cloudevent.CheckJSON(event); err != nil {
-				return eventProblem(fmt.Sprintf("/%d", i), err)
+			var err error
+			if list[i], err = cloudevent.DecodeJSON(event); err != nil {
+				return nil, eventProblem(fmt.Sprintf("/%d", i), err)
 			}
 		}
+		return list, nil
 	}
-	return nil
+	one, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: cloudevent.DecodeHeader(header), Body: readCloser{bytes.NewReader(body)}})
+	if err != nil {
+		return nil, invalid("", "must be a CloudEvent: JSON of type application/cloudevents+json, or the headers ce-id, ce-source, ce-type and ce-specversion")
+	}
+	return []*cloudevents.Event{one}, nil
 }
 
 // eventProblem returns the problem of an invalid event with a pointer. Other errors, and nil, are

@@ -152,7 +152,7 @@ func (r *Routes) download(c *gin.Context) error {
 	h.Set("Cross-Origin-Resource-Policy", "same-site")
 	h.Set("Cache-Control", "private, no-cache") // the caller may lose the access
 	h.Set("ETag", `"`+f.ID+`"`)
-	if strings.Count(c.GetHeader("Range"), ",") >= maxRanges {
+	if !hasRanges(c.Request) {
 		c.Request.Header.Del("Range")
 	}
 	served := &served{Content: content}
@@ -163,6 +163,21 @@ func (r *Routes) download(c *gin.Context) error {
 	clear(h)
 	maps.Copy(h, before)
 	return served.err
+}
+
+// hasRanges reports whether a request is for ranges of bytes that http.ServeContent serves as RFC 9110, section 14,
+// says. Other units and methods than GET have no ranges, and a suffix without a byte cannot be served.
+func hasRanges(req *http.Request) bool {
+	list, ok := strings.CutPrefix(req.Header.Get("Range"), "bytes=")
+	if !ok || req.Method != http.MethodGet || strings.Count(list, ",") >= maxRanges {
+		return false
+	}
+	for one := range strings.SplitSeq(list, ",") {
+		if length, isSuffix := strings.CutPrefix(strings.TrimSpace(one), "-"); isSuffix && strings.Trim(length, "0") == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // served is content that keeps its first error: http.ServeContent does not return it.

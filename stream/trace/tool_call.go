@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 
+	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -69,7 +70,7 @@ func (f *Fold) endTool(ctx context.Context, rec *stream.Record, u *unit, result 
 		f.setCancelled(u)
 		f.end(u.node, rec.Time, StatusCancelled)
 	case runs.OutcomeError:
-		failed := newError("tool_failed", clip(message, maxResultError), "")
+		failed := newError(callFailure(u.node.span.Name, result.Decided), clip(message, maxResultError), "")
 		if u.attempt != nil {
 			u.attempt.Status, u.attempt.Error = StatusFailed, failed
 		}
@@ -130,4 +131,22 @@ func (f *Fold) readBefore(ctx context.Context) (err error) {
 		f.before, err = f.snapshots.At(ctx, f.thread, f.opened)
 	}
 	return err
+}
+
+// callFailure returns the code of a failed call of a tool, which is that of its step. decided is the decision about
+// the call; nil = there was no interrupt.
+func callFailure(tool string, decided *stream.Decided) string {
+	if decided == nil {
+		return "tool_failed"
+	}
+	switch runs.DecisionKind(decided.Kind) {
+	case runs.DecisionExpire:
+		if tool == agents.EventTool {
+			return "timeout"
+		}
+		return "rejected"
+	case runs.DecisionReject, runs.DecisionCancel:
+		return "rejected"
+	}
+	return "tool_failed"
 }

@@ -353,6 +353,28 @@ func TestAwaits(t *testing.T) {
 	}
 }
 
+// TestDecidedCallsFail: a call that fails because of the decision about it has the code of its step.
+func TestDecidedCallsFail(t *testing.T) {
+	t.Parallel()
+	l := setup(t)
+	l.finish(l.begin(stream.LaneMain, "1/model"), stream.LaneMain, callsOf("event", "event", "pay", "pay"), `{"outcome":"success"}`)
+	for i, decision := range []string{"expire", "reject", "expire", "approve"} {
+		result := toolResult(fmt.Sprint("c", i), "no")
+		result.Decided = &stream.Decided{CallID: fmt.Sprint("c", i), Kind: decision}
+		lane := stream.LaneMain.Tool(i)
+		l.finish(l.begin(lane, fmt.Sprint("1/tools/", i)), lane, result, `{"outcome":"error"}`)
+	}
+	var got []string
+	for _, s := range l.read().Spans {
+		if s.Kind == trace.KindTool {
+			got = append(got, s.Name+" "+s.Error.Code)
+		}
+	}
+	if want := []string{"event timeout", "event rejected", "pay rejected", "pay tool_failed"}; !slices.Equal(got, want) {
+		t.Errorf("calls = %q, want %q", got, want)
+	}
+}
+
 // TestInterruptsAreWaits: an interrupt waits from its announcement to its decision, and the next
 // segment of the run has the call that the decision allows.
 func TestInterruptsAreWaits(t *testing.T) {

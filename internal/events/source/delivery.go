@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/nats-io/nats.go"
 
@@ -53,13 +54,7 @@ func (s *Source) event(d delivery) (*events.Event, error) {
 	content := &events.Content{ID: d.id(), Source: subjectSource + d.subject, Type: s.Name, Data: slices.Clone(d.data)}
 	if isStructured || header.Get("ce-specversion") != "" {
 		var err error
-		if isStructured {
-			err = cloudevent.CheckJSON(d.data)
-		}
-		if err != nil {
-			return nil, &ContentError{err.Error()}
-		}
-		if content, err = cloudEvent(header, d.data); err != nil {
+		if content, err = cloudEvent(header, d.data, isStructured); err != nil {
 			return nil, err
 		}
 	} else if !json.Valid(d.data) || agui.TooDeep(d.data) {
@@ -87,11 +82,23 @@ func (d delivery) id() string {
 
 // cloudEvent returns the content of a CloudEvent. The NATS binding has the headers of the HTTP binding,
 // whose code this uses. Errors: *ContentError.
-func cloudEvent(header http.Header, data []byte) (*events.Content, error) {
-	in, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: header, Body: io.NopCloser(bytes.NewReader(data))})
+func cloudEvent(header http.Header, data []byte, isStructured bool) (*events.Content, error) {
+	if isStructured {
+		in, err := cloudevent.DecodeJSON(data)
+		if err != nil {
+			return nil, &ContentError{err.Error()}
+		}
+		return contentOf(in)
+	}
+	in, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: cloudevent.DecodeHeader(header), Body: io.NopCloser(bytes.NewReader(data))})
 	if err != nil {
 		return nil, &ContentError{"is not a CloudEvent"}
 	}
+	return contentOf(in)
+}
+
+// contentOf returns the content of a CloudEvent. Errors: *ContentError.
+func contentOf(in *cloudevents.Event) (*events.Content, error) {
 	content, err := cloudevent.Content(in)
 	if mistake, ok := errors.AsType[*cloudevent.InvalidError](err); ok {
 		return nil, &ContentError{mistake.Error()}

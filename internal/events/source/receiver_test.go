@@ -324,6 +324,9 @@ func TestDeliveries(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want the event e1", name, e, err)
 		}
 	}
+	if e, err := s.event(delivery{header: nats.Header{"ce-specversion": {"1.0"}, "ce-id": {"%C3%BC"}, "ce-source": {"/shop"}, "ce-type": {"paid"}}}); err != nil || e.ID != "ü" {
+		t.Errorf("encoded ID: got %+v, %v, want ü", e, err)
+	}
 	plain := delivery{subject: "orders.new", data: []byte(`[1]`)}
 	a, err := s.event(plain)
 	if err != nil || a.Type != "orders" || a.Source != "/nats/orders.new" {
@@ -334,16 +337,17 @@ func TestDeliveries(t *testing.T) {
 		t.Errorf("another subject: got %+v, %v, want another ID", b, err)
 	}
 	for name, d := range map[string]delivery{
-		"text":        {data: []byte(`hello`)},
-		"nothing":     {},
-		"no ID":       {data: []byte(`{"specversion":"1.0","source":"/shop","type":"paid"}`)},
-		"large":       {data: []byte(`"` + strings.Repeat("x", events.MaxEvent) + `"`)},
-		"long ID":     {data: []byte(`{}`), header: nats.Header{nats.MsgIdHdr: {strings.Repeat("x", 257)}}},
-		"bad ID":      {data: []byte(`{}`), header: nats.Header{nats.MsgIdHdr: {"\xff"}}},
-		"bad ce-id":   {header: nats.Header{"ce-specversion": {"1.0"}, "ce-id": {"\xff"}, "ce-source": {"/shop"}, "ce-type": {"paid"}}},
-		"binary, bad": {data: []byte(`{`), header: ce},
-		"version 0.3": {data: []byte(`{"specversion":"0.3","id":"1","source":"/shop","type":"paid"}`)},
-		"two data":    {data: []byte(`{"specversion":"1.0","id":"1","source":"/shop","type":"paid","data":1,"data_base64":"MQ=="}`)},
+		"text":             {data: []byte(`hello`)},
+		"nothing":          {},
+		"no ID":            {data: []byte(`{"specversion":"1.0","source":"/shop","type":"paid"}`)},
+		"large":            {data: []byte(`"` + strings.Repeat("x", events.MaxEvent) + `"`)},
+		"long ID":          {data: []byte(`{}`), header: nats.Header{nats.MsgIdHdr: {strings.Repeat("x", 257)}}},
+		"bad ID":           {data: []byte(`{}`), header: nats.Header{nats.MsgIdHdr: {"\xff"}}},
+		"bad ce-id":        {header: nats.Header{"ce-specversion": {"1.0"}, "ce-id": {"\xff"}, "ce-source": {"/shop"}, "ce-type": {"paid"}}},
+		"binary, bad":      {data: []byte(`{`), header: ce},
+		"version 0.3":      {data: []byte(`{"specversion":"0.3","id":"1","source":"/shop","type":"paid"}`)},
+		"two data":         {data: []byte(`{"specversion":"1.0","id":"1","source":"/shop","type":"paid","data":1,"data_base64":"MQ=="}`)},
+		"number as base64": {data: []byte(`{"specversion":"1.0","id":"1","source":"/shop","type":"paid","data_base64":5}`)},
 	} {
 		if e, err := s.event(d); !errors.As(err, new(*ContentError)) {
 			t.Errorf("%s: got %+v, %v, want a ContentError", name, e, err)

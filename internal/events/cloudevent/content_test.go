@@ -1,0 +1,37 @@
+package cloudevent
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestDataOfStructuredEvents: data are JSON if their media type says so, and members may have any order.
+func TestDataOfStructuredEvents(t *testing.T) {
+	t.Parallel()
+	const attributes = `"specversion":"1.0","source":"/s","type":"t"`
+	for i, tt := range []struct{ members, want string }{
+		{`"datacontenttype":"application/vnd.x+json; charset=utf-8","data":{"a":1}`, `{"a":1}`},
+		{`"datacontenttype":"application/vnd.x+json","data":"5"`, `"5"`},
+		{`"datacontenttype":"text/json","data":{"a":1}`, `{"a":1}`},
+		{`"datacontenttype":"text/plain","data":"5"`, `"5"`},
+		{`"data_base64":"\/\/\/\/","datacontenttype":"application/octet-stream"`, `"////"`},
+		{`"data":{"a": 1}`, `{"a": 1}`},
+	} {
+		for order, event := range []string{
+			`{` + attributes + `,"id":"` + fmt.Sprint(i) + `-0",` + tt.members + `}`,
+			`{` + tt.members + `,"id":"` + fmt.Sprint(i) + `-1",` + attributes + `}`,
+		} {
+			in, err := DecodeJSON([]byte(event))
+			if err != nil {
+				t.Fatalf("%s: %v", event, err)
+			}
+			content, err := Content(in)
+			if err != nil {
+				t.Fatalf("%s: %v", event, err)
+			}
+			if id := fmt.Sprintf("%d-%d", i, order); string(content.Data) != tt.want || content.ID != id {
+				t.Errorf("%s: got the data %s and the ID %s, want %s and %s", event, content.Data, content.ID, tt.want, id)
+			}
+		}
+	}
+}
