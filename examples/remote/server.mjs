@@ -43,7 +43,8 @@ new Mastra({ agents: { travel }, storage: new InMemoryStore(), logger: false });
 
 const server = createServer(async (request, response) => {
   const encoder = new EventEncoder({ accept: request.headers.accept });
-  const input = await json(request);
+  const input = await json(request).catch(() => undefined);
+  if (!input) return response.writeHead(400).end("The body must be a RunAgentInput.");
   response.writeHead(200, { "Content-Type": encoder.getContentType() });
   const events = new MastraAgent({ agent: travel }).run(input).subscribe({
     next: (event) => response.write(encoder.encode(event)),

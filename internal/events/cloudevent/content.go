@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -178,10 +179,8 @@ func Content(in *cloudevents.Event) (*events.Content, error) {
 	}
 	e := &events.Content{ID: in.ID(), Source: in.Source(), Type: in.Type(), Subject: in.Subject(), Time: in.Time()}
 	for _, attribute := range [][2]string{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"subject", e.Subject}} {
-		// The JSON of the event would have the same replacement for all bytes that are not UTF-8, so other
-		// events would seem to be the same.
-		if len(attribute[1]) > events.MaxAttribute || !utf8.ValidString(attribute[1]) {
-			return nil, &InvalidError{"/" + attribute[0], fmt.Sprintf("must be UTF-8 of at most %d bytes", events.MaxAttribute)}
+		if reason := textMistake(attribute[1]); reason != "" {
+			return nil, &InvalidError{"/" + attribute[0], reason}
 		}
 	}
 	data, err := dataOf(in)
@@ -196,6 +195,21 @@ func Content(in *cloudevents.Event) (*events.Content, error) {
 	}
 	e.Data = data
 	return e, nil
+}
+
+// textMistake returns what is wrong with the text of an attribute (CloudEvents 1.0.2, section 3.1, String); "" = nothing.
+// JSON has U+FFFD in place of all bytes and surrogates that are no characters, so events with it could seem to be the
+// same.
+func textMistake(text string) string {
+	switch {
+	case len(text) > events.MaxAttribute:
+		return fmt.Sprintf("must have at most %d bytes", events.MaxAttribute)
+	case strings.ContainsRune(text, utf8.RuneError):
+		return "must be UTF-8, without U+FFFD and surrogates"
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return "must have no control characters"
+	}
+	return ""
 }
 
 // dataOf returns the data of an event as JSON: JSON as it is, text as a string, and everything else as a

@@ -2,6 +2,7 @@ package cloudevent
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,32 @@ func TestDataOfStructuredEvents(t *testing.T) {
 			if id := fmt.Sprintf("%d-%d", i, order); string(content.Data) != tt.want || content.ID != id {
 				t.Errorf("%s: got the data %s and the ID %s, want %s and %s", event, content.Data, content.ID, tt.want, id)
 			}
+		}
+	}
+}
+
+// TestTextOfAttributes: an attribute has no control characters, and nothing that JSON replaces by U+FFFD, because
+// different events would have the same ID.
+func TestTextOfAttributes(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]string{
+		`grüße-😀`:                "",
+		`a\u0000b`:               "/id must have no control characters",
+		`a\u0085b`:               "/id must have no control characters",
+		`a\ud800b`:               "/id must be UTF-8, without U+FFFD and surrogates",
+		"a\xffb":                 "/id must be UTF-8, without U+FFFD and surrogates",
+		strings.Repeat("i", 257): "/id must have at most 256 bytes",
+	} {
+		in, err := DecodeJSON([]byte(`{"specversion":"1.0","source":"/s","type":"t","id":"` + id + `"}`))
+		if err != nil {
+			t.Fatalf("%.20q: %v", id, err)
+		}
+		got := ""
+		if _, err = Content(in); err != nil {
+			got = err.Error()
+		}
+		if !strings.HasSuffix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%.20q: got %q, want %q", id, got, want)
 		}
 	}
 }
