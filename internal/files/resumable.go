@@ -24,6 +24,8 @@ var (
 	ErrUploadChanged = errors.New("files: the upload was changed concurrently")
 	// ErrManyParts tells that an upload has as many parts as may be.
 	ErrManyParts = fmt.Errorf("files: the upload has %d parts", maxParts)
+	// ErrManyBytes tells that a request has more bytes than its upload lacks.
+	ErrManyBytes = errors.New("files: the body has more bytes than the upload lacks")
 )
 
 // Resumable is an upload that a client may continue after a failure. Its bytes are parts until all of

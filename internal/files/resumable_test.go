@@ -154,6 +154,39 @@ func TestUploadKeepsWhatArrivesBeforeCancel(t *testing.T) {
 	}
 }
 
+// TestLongBodyCompletesNothing: the last part of a body with more bytes than the upload lacks is dropped.
+// Earlier parts stay.
+func TestLongBodyCompletesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	const size, part = 8<<20 + 5, 8 << 20
+	content := noise(size + 1)
+	u := create(t, s, "", size)
+	if n, err := s.Append(t.Context(), u, bytes.NewReader(content)); n != part || !errors.Is(err, files.ErrManyBytes) {
+		t.Fatalf("append = %d, %v, want the first part and %v", n, err, files.ErrManyBytes)
+	}
+	for range 2 {
+		if u = find(t, s, u); u.Offset() != part {
+			t.Fatalf("offset = %d, want %d", u.Offset(), part)
+		}
+		if n, err := s.Append(t.Context(), u, iotest.OneByteReader(bytes.NewReader(content[part:]))); n != 0 || !errors.Is(err, files.ErrManyBytes) {
+			t.Errorf("append of the rest = %d, %v, want %v", n, err, files.ErrManyBytes)
+		}
+	}
+	u = find(t, s, u)
+	add(t, s, u, content[part:size])
+	f := finish(t, s, u, true)
+	if !bytes.Equal(read(t, s, f, 0), content[:size]) {
+		t.Error("the file has other bytes than the upload")
+	}
+	if err := errors.Join(s.DeleteUpload(t.Context(), "acme", u.ID), s.Delete(t.Context(), "acme", f.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the deletion = %d, want none", n)
+	}
+}
+
 // readerFunc is a function that implements io.Reader.
 type readerFunc func([]byte) (int, error)
 
