@@ -95,7 +95,7 @@ func TestUploadContinuesAfterBreaks(t *testing.T) {
 			if err := s.DeleteUpload(t.Context(), "acme", u.ID); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Delete(t.Context(), "acme", f.ID); err != nil {
+			if err := s.DeleteUnused(t.Context(), "acme", f.ID); err != nil {
 				t.Fatal(err)
 			}
 			sweepLate(t, s)
@@ -179,7 +179,7 @@ func TestLongBodyCompletesNothing(t *testing.T) {
 	if !bytes.Equal(read(t, s, f, 0), content[:size]) {
 		t.Error("the file has other bytes than the upload")
 	}
-	if err := errors.Join(s.DeleteUpload(t.Context(), "acme", u.ID), s.Delete(t.Context(), "acme", f.ID)); err != nil {
+	if err := errors.Join(s.DeleteUpload(t.Context(), "acme", u.ID), s.DeleteUnused(t.Context(), "acme", f.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.Stored(t); n != 0 {
@@ -369,6 +369,47 @@ func TestDeletedUploadLeavesNoFile(t *testing.T) {
 	}
 	if n := s.Stored(t); n != 0 {
 		t.Errorf("entries and chunks after the deletion = %d, want none", n)
+	}
+}
+
+// TestAcknowledgedFileStays: the file that one process has acknowledged stays, although another process finishes
+// the same upload after the upload was deleted, or has expired.
+func TestAcknowledgedFileStays(t *testing.T) {
+	t.Parallel()
+	ends := map[string]struct {
+		end  func(*testing.T, *files.Store, *files.Resumable)
+		want error
+	}{
+		"deleted": {func(t *testing.T, s *files.Store, u *files.Resumable) {
+			if err := s.DeleteUpload(t.Context(), u.Tenant, u.ID); err != nil {
+				t.Error(err)
+			}
+		}, files.ErrUnknownUpload},
+		"expired": {func(t *testing.T, s *files.Store, u *files.Resumable) { s.Expire(t, find(t, s, u)) }, nil},
+	}
+	for name, c := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, late := streamtest.Server(t), &scanning{}
+			first, second := open(t, server, files.Options{}, false), open(t, server, files.Options{Scanner: late}, false)
+			u := create(t, first, "a.txt", 4)
+			add(t, first, u, []byte("text"))
+			late.then = func(context.Context) error {
+				finish(t, first, find(t, first, u), true)
+				c.end(t, first, u)
+				return nil
+			}
+			if isNew, err := second.FinishUpload(t.Context(), find(t, second, u)); isNew || !errors.Is(err, c.want) {
+				t.Errorf("finish in the second process = %v, %v, want %v", isNew, err, c.want)
+			}
+			f, err := first.Find(t.Context(), u.Tenant, u.FileID())
+			if err != nil {
+				t.Fatalf("the acknowledged file: %v", err)
+			}
+			if got := string(read(t, first, f, 0)); got != "text" {
+				t.Errorf("file = %q, want %q", got, "text")
+			}
+		})
 	}
 }
 
