@@ -229,12 +229,9 @@ func (r *Routes) remove(c *gin.Context) error {
 	if err := r.Access.CheckFile(ctx, f.Owner, policy.DeleteFile); err != nil {
 		return err
 	}
-	for thread := range f.Threads {
-		if err := r.Deletion.CheckHold(ctx, stream.Thread{Tenant: caller.Tenant, ID: thread}); err != nil {
-			return err
-		}
-	}
-	if err := r.Store.Delete(ctx, caller.Tenant, id); err != nil {
+	if err := r.Store.Delete(ctx, caller.Tenant, id, func(thread string) error {
+		return r.Deletion.CheckHold(ctx, stream.Thread{Tenant: caller.Tenant, ID: thread})
+	}); err != nil {
 		return err
 	}
 	c.Status(http.StatusNoContent)
