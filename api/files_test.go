@@ -92,7 +92,16 @@ func TestUploadAndDownload(t *testing.T) {
 	a := n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=300000-300009")...)
 	a.mustStatus(t, "range", http.StatusPartialContent)
 	wantEqual(t, "range", a.body, png[300000:300010])
-	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=9000000-")...).wantStatus(t, "range after the end", http.StatusRequestedRangeNotSatisfiable)
+	a = n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=9000000-")...)
+	a.wantStatus(t, "range after the end", http.StatusRequestedRangeNotSatisfiable)
+	wantEqual(t, "code of a range after the end", a.problem.Code, "range_not_satisfiable")
+	for name, want := range map[string]string{"Content-Type": "application/problem+json", "Content-Range": fmt.Sprint("bytes */", len(png)), "Content-Disposition": ""} {
+		wantEqual(t, "header "+name+" of a range after the end", a.header.Get(name), want)
+	}
+	a = n.do(http.MethodGet, f.URL, "", append(ann, "If-Match", `"file_other"`)...)
+	a.wantStatus(t, "another ETag", http.StatusPreconditionFailed)
+	wantEqual(t, "code of another ETag", a.problem.Code, "precondition_failed")
+	wantEqual(t, "header ETag of another ETag", a.header.Get("ETag"), "")
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 15))...).wantStatus(t, "16 ranges", http.StatusPartialContent)
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 16))...).wantStatus(t, "17 ranges", http.StatusOK)
 	for _, ranges := range []string{"items=0-1", "bytes=-0", "bytes=0-0,-00"} {
