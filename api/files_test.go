@@ -92,7 +92,16 @@ func TestUploadAndDownload(t *testing.T) {
 	a := n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=300000-300009")...)
 	a.mustStatus(t, "range", http.StatusPartialContent)
 	wantEqual(t, "range", a.body, png[300000:300010])
-	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=9000000-")...).wantStatus(t, "range after the end", http.StatusRequestedRangeNotSatisfiable)
+	a = n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=9000000-")...)
+	a.wantStatus(t, "range after the end", http.StatusRequestedRangeNotSatisfiable)
+	wantEqual(t, "code of a range after the end", a.problem.Code, "range_not_satisfiable")
+	for name, want := range map[string]string{"Content-Type": "application/problem+json", "Content-Range": fmt.Sprint("bytes */", len(png)), "Content-Disposition": ""} {
+		wantEqual(t, "header "+name+" of a range after the end", a.header.Get(name), want)
+	}
+	a = n.do(http.MethodGet, f.URL, "", append(ann, "If-Match", `"file_other"`)...)
+	a.wantStatus(t, "another ETag", http.StatusPreconditionFailed)
+	wantEqual(t, "code of another ETag", a.problem.Code, "precondition_failed")
+	wantEqual(t, "header ETag of another ETag", a.header.Get("ETag"), "")
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 15))...).wantStatus(t, "16 ranges", http.StatusPartialContent)
 	n.do(http.MethodGet, f.URL, "", append(ann, "Range", "bytes=0-0"+strings.Repeat(",2-2", 16))...).wantStatus(t, "17 ranges", http.StatusOK)
 	for _, ranges := range []string{"items=0-1", "bytes=-0", "bytes=0-0,-00"} {
@@ -194,12 +203,18 @@ func (n *fileNode) doWith(method, path string, body io.Reader, size int64, heade
 	return answer{status: resp.StatusCode, header: resp.Header}
 }
 
-// awaitBytes waits until the index has a number of bytes of the tenant.
+// awaitBytes waits until the index has a number of bytes of the tenant, also reserved ones.
 func (n *fileNode) awaitBytes(want int64) {
+	n.t.Helper()
+	n.awaitIndex(func(x *files.Index) bool { return x.Bytes("alpha") == want })
+}
+
+// awaitIndex waits until the index has a property.
+func (n *fileNode) awaitIndex(has func(*files.Index) bool) {
 	n.t.Helper()
 	for {
 		changed := n.index.Changed()
-		if n.index.Bytes("alpha") == want {
+		if has(n.index) {
 			return
 		}
 		select {
@@ -418,6 +433,23 @@ func TestFilesAreAudited(t *testing.T) {
 	wantEqual(t, "actions", fmt.Sprint(got), fmt.Sprint([]audit.Action{audit.UploadFile, audit.DeleteFile}))
 }
 
+// TestHoldKeepsFiles: the files of a thread with a legal hold cannot be deleted.
+func TestHoldKeepsFiles(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20, withAudit(t))
+	n.answerRuns()
+	ann := headersOf("ann", policy.DefaultRoles.TenantAdmin)
+	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
+	n.send("r1", ann, imageMessage("u1", agui.PartSource{Type: agui.SourceURL, Value: f.URL})).mustStatus(t, "run", http.StatusOK)
+	n.do(http.MethodPut, "/v1/threads/t/hold", `{"reason":"case 7"}`, ann...).mustStatus(t, "hold", http.StatusOK)
+	a := n.do(http.MethodDelete, f.URL, "", ann...)
+	a.wantStatus(t, "deletion during the hold", http.StatusConflict)
+	wantEqual(t, "code", a.problem.Code, "legal_hold")
+	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "file during the hold", http.StatusOK)
+	n.do(http.MethodDelete, "/v1/threads/t/hold", "", ann...).mustStatus(t, "release", http.StatusNoContent)
+	n.do(http.MethodDelete, f.URL, "", ann...).wantStatus(t, "deletion afterwards", http.StatusNoContent)
+}
+
 // TestFilesOfSubject: an export lists the files of a subject, and a deletion removes those to which no
 // thread refers.
 func TestFilesOfSubject(t *testing.T) {
@@ -425,7 +457,9 @@ func TestFilesOfSubject(t *testing.T) {
 	n := setupFiles(t, 1<<20, withThreadList(t))
 	ann, boss := headersOf("ann"), headersOf("boss", policy.DefaultRoles.TenantAdmin)
 	f, upload := n.upload("a.txt", "", "text", ann...), n.createUpload(10, ann)
-	n.awaitBytes(14)
+	n.awaitIndex(func(x *files.Index) bool {
+		return len(x.List("alpha", "ann", "")) == 1 && len(x.Uploads("alpha", "ann")) == 1
+	})
 	a := n.do(http.MethodGet, "/v1/subjects/ann/export", "", ann...)
 	if !strings.Contains(a.body, `"kind":"file"`) || !strings.Contains(a.body, `"name":"a.txt"`) {
 		t.Errorf("export = %s, want the file", a.body)

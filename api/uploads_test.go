@@ -225,6 +225,31 @@ func TestResumableUploadBounds(t *testing.T) {
 	n.awaitBytes(0)
 }
 
+// TestRefusedBytesCompleteNothing: a request with more bytes than its upload lacks leaves the upload as it was,
+// whether it announces its length or not.
+func TestRefusedBytesCompleteNothing(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	ann := headersOf("ann")
+	const announced, chunked = 5, -1
+	for name, size := range map[string]int64{"with Content-Length": announced, "chunked": chunked} {
+		url := n.createUpload(8, ann)
+		n.sendBytes(url, 0, "text", ann).mustStatus(t, "first half", http.StatusNoContent)
+		a := n.doWith(http.MethodPatch, url, strings.NewReader("wrong"), size, tusHeaders(ann, "Upload-Offset", "4", "Content-Type", "application/offset+octet-stream")...)
+		a.wantStatus(t, name, http.StatusRequestEntityTooLarge)
+		_, header := n.head(url, ann)
+		wantEqual(t, name+": offset afterwards", header.Get("Upload-Offset"), "4")
+		wantEqual(t, name+": file afterwards", header.Get("Upload-File"), "")
+		a = n.doWith(http.MethodPatch, url, strings.NewReader("more"), min(size, 4), tusHeaders(ann, "Upload-Offset", "4", "Content-Type", "application/offset+octet-stream")...)
+		a.mustStatus(t, name+": the missing bytes", http.StatusNoContent)
+		wantEqual(t, name+": bytes", n.do(http.MethodGet, a.header.Get("Upload-File"), "", ann...).body, "textmore")
+		n.do(http.MethodDelete, a.header.Get("Upload-File"), "", ann...).mustStatus(t, "deletion", http.StatusNoContent)
+		a = n.doWith(http.MethodPost, "/v1/uploads", strings.NewReader("wrong"), size, tusHeaders(ann, "Upload-Length", "4", "Content-Type", "application/offset+octet-stream")...)
+		a.wantStatus(t, name+": creation", http.StatusRequestEntityTooLarge)
+		n.awaitBytes(0)
+	}
+}
+
 // threats is a scanner that finds a threat in every file.
 type threats struct{}
 

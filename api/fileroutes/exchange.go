@@ -48,6 +48,7 @@ type exchange struct {
 	routes  *Routes
 	ctx     context.Context
 	caller  auth.Principal
+	body    io.Reader        // of the request
 	upload  *files.Resumable // nil = not known yet
 	failure error            // of the store: tusd's answer has not its meaning
 }
@@ -138,10 +139,7 @@ func (x *exchange) serve(c *gin.Context, serve func(*tus.UnroutedHandler, http.R
 	req := c.Request.Clone(c.Request.Context())
 	req.Header.Del("X-HTTP-Method-Override") // the route has the method
 	req.URL.Path = request.Segment(c, "upload")
-	req.Body = struct {
-		io.Reader
-		io.Closer
-	}{&body{c.Request.Body, http.NewResponseController(c.Writer)}, c.Request.Body}
+	x.body = &body{c.Request.Body, http.NewResponseController(c.Writer)}
 	answered := &answer{header: http.Header{}}
 	handler.Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { serve(handler, w, req) })).ServeHTTP(answered, req)
 	return answered, nil
@@ -243,9 +241,10 @@ func (x *exchange) GetInfo(ctx context.Context) (tus.FileInfo, error) {
 	return info, nil
 }
 
-// WriteChunk implements tus.Upload. tusd has compared the offset with that of GetInfo.
-func (x *exchange) WriteChunk(_ context.Context, _ int64, src io.Reader) (int64, error) {
-	n, err := x.routes.Store.Append(x.ctx, x.upload, src)
+// WriteChunk implements tus.Upload. tusd has compared the offset with that of GetInfo. Its reader hides the
+// bytes after the end of the upload, which Append refuses, and the errors of the body.
+func (x *exchange) WriteChunk(context.Context, int64, io.Reader) (int64, error) {
+	n, err := x.routes.Store.Append(x.ctx, x.upload, x.body)
 	return n, x.fail(err)
 }
 

@@ -36,17 +36,21 @@ func (x *exchange) refusal(answered *answer) error {
 	case "ERR_MAX_SIZE_EXCEEDED":
 		return x.routes.tooLarge()
 	case "ERR_UPLOAD_SIZE_EXCEEDED":
-		return problem.New(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the upload has %d bytes, and the body has more than are missing", x.upload.Size))
+		return manyBytes()
 	}
-	if answered.status < http.StatusInternalServerError && code != "ERR_UNEXPECTED_EOF" {
+	if answered.status < http.StatusInternalServerError {
 		return problem.BadRequest("invalid_input", "", detail)
 	}
-	// The body broke off, or was silent for too long. What has arrived is kept: clients of tus continue
-	// after a 503, and give up after a 408.
 	return fmt.Errorf("upload: %s", code)
 }
 
-// uploadProblem maps an error of files about a resumable upload to its answer.
+// manyBytes returns the 413 for a body with more bytes than its upload lacks.
+func manyBytes() *problem.Problem {
+	return problem.New(http.StatusRequestEntityTooLarge, "too_large", "the body has more bytes than the upload lacks: ask for its offset, and send only the bytes that are missing")
+}
+
+// uploadProblem maps an error of files about a resumable upload to its answer. A body that breaks off, or is silent
+// for too long, is a 503 and not a 408: what has arrived is kept, and clients of tus continue only after a 503.
 func (r *Routes) uploadProblem(err error) error {
 	switch {
 	case errors.Is(err, files.ErrUnknownUpload):
@@ -55,6 +59,8 @@ func (r *Routes) uploadProblem(err error) error {
 		return problem.New(http.StatusConflict, "upload_changed", "another request continues the upload: ask for its offset, and continue there")
 	case errors.Is(err, files.ErrManyParts):
 		return problem.New(http.StatusUnprocessableEntity, "too_many_parts", "the upload has too many parts: delete it, and begin one with fewer and larger requests")
+	case errors.Is(err, files.ErrManyBytes):
+		return manyBytes()
 	case errors.Is(err, files.ErrTooLarge):
 		return r.tooLarge()
 	case errors.Is(err, files.ErrEmpty):

@@ -128,7 +128,7 @@ const maxRanges = 16
 
 // download serves GET and HEAD /v1/files/{file}, with ranges. The download of a page in the same tab
 // would leave the console, so other types than those of files.IsInline are attachments. Errors: 404
-// unknown_file, 403 forbidden.
+// unknown_file, 403 forbidden, 412 precondition_failed, 416 range_not_satisfiable.
 func (r *Routes) download(c *gin.Context) error {
 	f, err := r.readable(c)
 	if err != nil {
@@ -155,14 +155,49 @@ func (r *Routes) download(c *gin.Context) error {
 	if !hasRanges(c.Request) {
 		c.Request.Header.Del("Range")
 	}
-	served := &served{Content: content}
-	http.ServeContent(c.Writer, c.Request, "", f.CreatedAt, served)
-	if served.err == nil || c.Writer.Written() {
+	served, w := &served{Content: content}, &refusing{ResponseWriter: c.Writer}
+	http.ServeContent(w, c.Request, "", f.CreatedAt, served)
+	if served.err == nil && w.refusal == nil || c.Writer.Written() {
 		return nil // with an error, the connection is closed before the last byte
 	}
+	contentRange := h.Get("Content-Range")
 	clear(h)
 	maps.Copy(h, before)
-	return served.err
+	if w.refusal == nil {
+		return served.err
+	}
+	if w.refusal.Status == http.StatusRequestedRangeNotSatisfiable {
+		h.Set("Content-Range", contentRange) // has the size of the file
+	}
+	return w.refusal
+}
+
+// refusing is a response writer that keeps a refusal of http.ServeContent from the client: its body is a text, or
+// empty.
+type refusing struct {
+	http.ResponseWriter
+
+	refusal *problem.Problem // nil = the content is served
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *refusing) WriteHeader(status int) {
+	switch status {
+	case http.StatusPreconditionFailed:
+		w.refusal = problem.New(status, "precondition_failed", "If-Match has not the ETag of the file, or the file is newer than If-Unmodified-Since")
+	case http.StatusRequestedRangeNotSatisfiable:
+		w.refusal = problem.New(status, "range_not_satisfiable", "Range has no bytes of the file: Content-Range has its size")
+	default:
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *refusing) Write(p []byte) (int, error) {
+	if w.refusal != nil {
+		return len(p), nil //nolint:nilerr // the refusal is no error of the connection
+	}
+	return w.ResponseWriter.Write(p) //nolint:wrapcheck // a writer returns errors as they are
 }
 
 // hasRanges reports whether a request is for ranges of bytes that http.ServeContent serves as RFC 9110, section 14,
@@ -229,12 +264,9 @@ func (r *Routes) remove(c *gin.Context) error {
 	if err := r.Access.CheckFile(ctx, f.Owner, policy.DeleteFile); err != nil {
 		return err
 	}
-	for thread := range f.Threads {
-		if err := r.Deletion.CheckHold(ctx, stream.Thread{Tenant: caller.Tenant, ID: thread}); err != nil {
-			return err
-		}
-	}
-	if err := r.Store.Delete(ctx, caller.Tenant, id); err != nil {
+	if err := r.Store.Delete(ctx, caller.Tenant, id, func(thread string) error {
+		return r.Deletion.CheckHold(ctx, stream.Thread{Tenant: caller.Tenant, ID: thread})
+	}); err != nil {
 		return err
 	}
 	c.Status(http.StatusNoContent)

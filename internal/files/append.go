@@ -13,7 +13,8 @@ import (
 // keeps what has arrived if r fails or ctx ends, and returns the number of these bytes with the error.
 //
 // The newest call for an upload has it: the next part of an earlier call, also one in another process,
-// is refused with ErrUploadChanged and dropped. Other errors: ErrManyParts, those of r.
+// is refused with ErrUploadChanged and dropped. If r has more bytes than the upload lacks, Append drops the
+// last part and returns ErrManyBytes, so that the upload stays incomplete. Other errors: ErrManyParts, those of r.
 func (s *Store) Append(ctx context.Context, u *Resumable, r io.Reader) (n int64, err error) {
 	if u.Offset() == u.Size {
 		return 0, nil
@@ -37,7 +38,7 @@ func (s *Store) Append(ctx context.Context, u *Resumable, r io.Reader) (n int64,
 		if _, err := buffered.Peek(1); err != nil {
 			break // nothing more arrives
 		}
-		size, err := s.appendPart(late, u, io.LimitReader(buffered, min(partBytes(u.Size), u.Size-u.Offset())))
+		size, err := s.appendPart(late, u, buffered)
 		if err != nil {
 			return n, err
 		}
@@ -46,8 +47,8 @@ func (s *Store) Append(ctx context.Context, u *Resumable, r io.Reader) (n int64,
 	return n, body.err
 }
 
-// appendPart adds the bytes of r to an upload as one part, in the blob that the entry of the upload names.
-func (s *Store) appendPart(ctx context.Context, u *Resumable, r io.Reader) (int64, error) {
+// appendPart adds bytes of r to an upload as one part, in the blob that the entry of the upload names.
+func (s *Store) appendPart(ctx context.Context, u *Resumable, r *bufio.Reader) (int64, error) {
 	blob := u.Next
 	key, stored, err := newKey(ctx, s.log, u.Tenant, blob)
 	if err != nil {
@@ -56,10 +57,14 @@ func (s *Store) appendPart(ctx context.Context, u *Resumable, r io.Reader) (int6
 	if err := s.putBlob(ctx, blob, storedBlob{Tenant: u.Tenant, CreatedAt: time.Now().UTC(), Key: stored, Upload: u.ID}); err != nil {
 		return 0, err
 	}
-	body := &measured{r: r, left: s.maxSize}
+	missing := u.Size - u.Offset()
+	body := &measured{r: io.LimitReader(r, min(partBytes(u.Size), missing)), left: s.maxSize}
 	encrypted, err := encrypting(body, key)
 	if err == nil {
 		err = s.storage.Write(ctx, blob, encrypted)
+	}
+	if err == nil && body.size == missing {
+		err = checkEnd(r)
 	}
 	if err == nil {
 		added := *u
@@ -77,6 +82,14 @@ func (s *Store) appendPart(ctx context.Context, u *Resumable, r io.Reader) (int6
 	}
 	_ = s.removeBlob(ctx, u.Tenant, blob) // else Sweep does
 	return 0, err
+}
+
+// checkEnd returns ErrManyBytes if r has a further byte. It waits for the end of r.
+func checkEnd(r *bufio.Reader) error {
+	if _, err := r.Peek(1); err == nil {
+		return ErrManyBytes
+	}
+	return nil // a failure of r is in arriving
 }
 
 // arriving reads the body of a request. It ends when the body fails or ctx ends, and keeps the error, so

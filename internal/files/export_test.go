@@ -87,6 +87,15 @@ func (s *Store) Age(t *testing.T, f *File, by time.Duration) {
 	}
 }
 
+// Expire makes an upload so old that it has expired.
+func (s *Store) Expire(t *testing.T, u *Resumable) {
+	t.Helper()
+	u.CreatedAt = u.CreatedAt.Add(-Lifetime)
+	if err := s.update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Forget removes the entry of a file, as a deletion that is interrupted before it removes the bytes.
 func (s *Store) Forget(t *testing.T, f *File) {
 	t.Helper()

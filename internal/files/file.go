@@ -53,6 +53,9 @@ type File struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Threads are the threads that refer to the file, by their IDs, with the times of the references.
 	Threads map[string]time.Time `json:"threads,omitempty"`
+	// IsKept tells that the file outlives its resumable upload, which was complete when it was deleted: a
+	// concurrent FinishUpload does not remove the file.
+	IsKept bool `json:"isKept,omitempty"`
 
 	Content contentRef `json:"content"`
 }

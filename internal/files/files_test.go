@@ -237,7 +237,7 @@ func TestEqualFilesShareBlob(t *testing.T) {
 	if _, err := s.Find(t.Context(), "globex", first.ID); !errors.Is(err, files.ErrUnknown) {
 		t.Errorf("file of another tenant: got %v, want %v", err, files.ErrUnknown)
 	}
-	if err := s.Delete(t.Context(), "acme", first.ID); err != nil {
+	if err := s.DeleteUnused(t.Context(), "acme", first.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Find(t.Context(), "acme", first.ID); !errors.Is(err, files.ErrUnknown) {
@@ -247,7 +247,7 @@ func TestEqualFilesShareBlob(t *testing.T) {
 		t.Errorf("the file with the same bytes = %+v, %v", found, err)
 	}
 	for _, f := range []*files.File{second, other} {
-		if err := s.Delete(t.Context(), f.Tenant, f.ID); err != nil {
+		if err := s.DeleteUnused(t.Context(), f.Tenant, f.ID); err != nil {
 			t.Fatal(err)
 		}
 		mustNotExist(t, s, f)
@@ -288,6 +288,30 @@ func TestFileLivesAsLongAsItsThreads(t *testing.T) {
 	}
 }
 
+// TestDeletionChecksEveryThread: a thread that refers to the file after the others were checked is checked, too.
+func TestDeletionChecksEveryThread(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	f := put(t, s, files.Upload{Tenant: "acme", Thread: "free"}, "text")
+	held := errors.New("held")
+	check := func(thread string) error {
+		if thread == "held" {
+			return held
+		}
+		return s.Attach(t.Context(), "acme", f.ID, "held")
+	}
+	if err := s.Delete(t.Context(), "acme", f.ID, check); !errors.Is(err, held) {
+		t.Errorf("deletion of a file with a held thread: got %v, want %v", err, held)
+	}
+	if found, err := s.Find(t.Context(), "acme", f.ID); err != nil || !found.IsOf("held") || string(read(t, s, found, 0)) != "text" {
+		t.Errorf("file of the held thread = %+v, %v", found, err)
+	}
+	if err := s.Delete(t.Context(), "acme", f.ID, func(string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	mustNotExist(t, s, f)
+}
+
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	s := open(t, streamtest.Server(t), files.Options{}, false)
@@ -312,7 +336,7 @@ func TestSweep(t *testing.T) {
 	if found, err := s.Find(t.Context(), "acme", used.ID); err != nil || string(read(t, s, found, 0)) != "a thread refers to it" {
 		t.Errorf("file of a thread = %+v, %v", found, err)
 	}
-	if err := s.Delete(t.Context(), "acme", used.ID); err != nil {
+	if err := s.Release(t.Context(), "acme", used.ID, "alive"); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.Stored(t); n != 0 {
@@ -426,7 +450,7 @@ func TestFileStoredAgainKeepsItsBytes(t *testing.T) {
 			if content := read(t, s, again, 0); string(content) != "content" {
 				t.Errorf("content = %q", content)
 			}
-			if err := s.Delete(t.Context(), "acme", f.ID); err != nil {
+			if err := s.Release(t.Context(), "acme", f.ID, "one"); err != nil {
 				t.Fatal(err)
 			}
 			if n := s.Stored(t); n != 0 {

@@ -24,6 +24,8 @@ var (
 	ErrUploadChanged = errors.New("files: the upload was changed concurrently")
 	// ErrManyParts tells that an upload has as many parts as may be.
 	ErrManyParts = fmt.Errorf("files: the upload has %d parts", maxParts)
+	// ErrManyBytes tells that a request has more bytes than its upload lacks.
+	ErrManyBytes = errors.New("files: the body has more bytes than the upload lacks")
 )
 
 // Resumable is an upload that a client may continue after a failure. Its bytes are parts until all of
@@ -245,13 +247,24 @@ func (s *Store) finish(ctx context.Context, u *Resumable) (isNew bool, err error
 }
 
 // dropUnlessFinished removes the file of an upload that another request has changed, unless that request
-// has finished the upload. Errors: ErrUnknownUpload.
+// has finished the upload. DeleteUpload keeps the file of a finished one. Errors: ErrUnknownUpload.
 func (s *Store) dropUnlessFinished(ctx context.Context, u *Resumable) error {
-	_, err := s.FindUpload(ctx, u.Tenant, u.ID)
-	if errors.Is(err, ErrUnknownUpload) {
-		return errors.Join(err, s.DeleteUnused(ctx, u.Tenant, u.FileID()))
+	value, _, err := s.log.LastValue(ctx, s.bucket, uploadKey(u.Tenant, u.ID)) // also of an upload that has expired
+	if err != nil || value != nil {
+		return unavailable(err)
 	}
-	return err
+	isUnfinished := func(f *File) bool { return !f.IsKept && len(f.Threads) == 0 }
+	return errors.Join(ErrUnknownUpload, s.deleteIf(ctx, u.Tenant, u.FileID(), isUnfinished))
+}
+
+// keepFile marks the file of a complete upload that is deleted.
+func (s *Store) keepFile(ctx context.Context, u *Resumable) error {
+	return s.changeFile(ctx, u.Tenant, u.FileID(), func(f *storedFile) (*storedFile, error) {
+		if f != nil {
+			f.IsKept = true
+		}
+		return f, nil
+	})
 }
 
 // DeleteUpload deletes a resumable upload with its parts. The file of a complete upload stays. It
@@ -269,6 +282,11 @@ func (s *Store) DeleteUpload(ctx context.Context, tenant, id string) error {
 		u, err := decodeUpload(key, value)
 		if err != nil {
 			return err
+		}
+		if u.IsStored {
+			if err := s.keepFile(ctx, u); err != nil {
+				return err
+			}
 		}
 		if err := s.log.DestroyKey(ctx, owner(tenant, id)); err != nil {
 			return err

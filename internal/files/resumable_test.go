@@ -95,7 +95,7 @@ func TestUploadContinuesAfterBreaks(t *testing.T) {
 			if err := s.DeleteUpload(t.Context(), "acme", u.ID); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Delete(t.Context(), "acme", f.ID); err != nil {
+			if err := s.DeleteUnused(t.Context(), "acme", f.ID); err != nil {
 				t.Fatal(err)
 			}
 			sweepLate(t, s)
@@ -151,6 +151,39 @@ func TestUploadKeepsWhatArrivesBeforeCancel(t *testing.T) {
 	}
 	if n := find(t, s, u).Offset(); n != 6 {
 		t.Errorf("offset = %d, want 6", n)
+	}
+}
+
+// TestLongBodyCompletesNothing: the last part of a body with more bytes than the upload lacks is dropped.
+// Earlier parts stay.
+func TestLongBodyCompletesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, streamtest.Server(t), files.Options{}, false)
+	const size, part = 8<<20 + 5, 8 << 20
+	content := noise(size + 1)
+	u := create(t, s, "", size)
+	if n, err := s.Append(t.Context(), u, bytes.NewReader(content)); n != part || !errors.Is(err, files.ErrManyBytes) {
+		t.Fatalf("append = %d, %v, want the first part and %v", n, err, files.ErrManyBytes)
+	}
+	for range 2 {
+		if u = find(t, s, u); u.Offset() != part {
+			t.Fatalf("offset = %d, want %d", u.Offset(), part)
+		}
+		if n, err := s.Append(t.Context(), u, iotest.OneByteReader(bytes.NewReader(content[part:]))); n != 0 || !errors.Is(err, files.ErrManyBytes) {
+			t.Errorf("append of the rest = %d, %v, want %v", n, err, files.ErrManyBytes)
+		}
+	}
+	u = find(t, s, u)
+	add(t, s, u, content[part:size])
+	f := finish(t, s, u, true)
+	if !bytes.Equal(read(t, s, f, 0), content[:size]) {
+		t.Error("the file has other bytes than the upload")
+	}
+	if err := errors.Join(s.DeleteUpload(t.Context(), "acme", u.ID), s.DeleteUnused(t.Context(), "acme", f.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stored(t); n != 0 {
+		t.Errorf("entries and chunks after the deletion = %d, want none", n)
 	}
 }
 
@@ -336,6 +369,47 @@ func TestDeletedUploadLeavesNoFile(t *testing.T) {
 	}
 	if n := s.Stored(t); n != 0 {
 		t.Errorf("entries and chunks after the deletion = %d, want none", n)
+	}
+}
+
+// TestAcknowledgedFileStays: the file that one process has acknowledged stays, although another process finishes
+// the same upload after the upload was deleted, or has expired.
+func TestAcknowledgedFileStays(t *testing.T) {
+	t.Parallel()
+	ends := map[string]struct {
+		end  func(*testing.T, *files.Store, *files.Resumable)
+		want error
+	}{
+		"deleted": {func(t *testing.T, s *files.Store, u *files.Resumable) {
+			if err := s.DeleteUpload(t.Context(), u.Tenant, u.ID); err != nil {
+				t.Error(err)
+			}
+		}, files.ErrUnknownUpload},
+		"expired": {func(t *testing.T, s *files.Store, u *files.Resumable) { s.Expire(t, find(t, s, u)) }, nil},
+	}
+	for name, c := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, late := streamtest.Server(t), &scanning{}
+			first, second := open(t, server, files.Options{}, false), open(t, server, files.Options{Scanner: late}, false)
+			u := create(t, first, "a.txt", 4)
+			add(t, first, u, []byte("text"))
+			late.then = func(context.Context) error {
+				finish(t, first, find(t, first, u), true)
+				c.end(t, first, u)
+				return nil
+			}
+			if isNew, err := second.FinishUpload(t.Context(), find(t, second, u)); isNew || !errors.Is(err, c.want) {
+				t.Errorf("finish in the second process = %v, %v, want %v", isNew, err, c.want)
+			}
+			f, err := first.Find(t.Context(), u.Tenant, u.FileID())
+			if err != nil {
+				t.Fatalf("the acknowledged file: %v", err)
+			}
+			if got := string(read(t, first, f, 0)); got != "text" {
+				t.Errorf("file = %q, want %q", got, "text")
+			}
+		})
 	}
 }
 

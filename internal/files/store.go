@@ -214,9 +214,22 @@ func (s *Store) releaseIf(ctx context.Context, tenant, id, thread string, has fu
 	return s.dropContent(ctx, deleted)
 }
 
-// Delete deletes a file, whatever refers to it. It succeeds if the file is unknown.
-func (s *Store) Delete(ctx context.Context, tenant, id string) error {
-	return s.deleteIf(ctx, tenant, id, func(*File) bool { return true })
+// Delete deletes a file if check returns nil for each thread that refers to the file at that moment. Otherwise the
+// file stays, and Delete returns the error of check. It succeeds if the file is unknown.
+func (s *Store) Delete(ctx context.Context, tenant, id string, check func(thread string) error) error {
+	var refusal error
+	err := s.deleteIf(ctx, tenant, id, func(f *File) bool {
+		for thread := range f.Threads {
+			if refusal = check(thread); refusal != nil {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
 }
 
 // DeleteUnused deletes a file to which no thread refers. Another file stays.
@@ -224,7 +237,8 @@ func (s *Store) DeleteUnused(ctx context.Context, tenant, id string) error {
 	return s.deleteIf(ctx, tenant, id, func(f *File) bool { return len(f.Threads) == 0 })
 }
 
-// deleteIf deletes a file if it has a property at that moment.
+// deleteIf deletes a file if it has a property at that moment. It calls has again if the file was changed
+// meanwhile.
 func (s *Store) deleteIf(ctx context.Context, tenant, id string, has func(*File) bool) error {
 	var deleted *File
 	err := s.changeFile(ctx, tenant, id, func(f *storedFile) (*storedFile, error) {

@@ -54,7 +54,7 @@ func TestDirectory(t *testing.T) {
 	if rest, err := io.ReadAll(c); err != nil || !bytes.Equal(rest, content[500_005:]) {
 		t.Errorf("range has %d bytes (%v), want %d", len(rest), err, len(content)-500_005)
 	}
-	if err := store.Delete(t.Context(), "acme", f.ID); err != nil {
+	if err := store.DeleteUnused(t.Context(), "acme", f.ID); err != nil {
 		t.Fatal(err)
 	}
 	wantObjects(t, dir, 0)
