@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -38,22 +39,29 @@ type triggeredRun struct {
 	Event struct{ ID string }
 }
 
-// awaitTriggeredRun sends events until the trigger of an agent that was published a moment ago has started
-// a run on a thread. It returns the run.
+// awaitTriggeredRun sends an event, which triggers an agent, and waits until a run has begun on a thread. It
+// returns the run.
 func awaitTriggeredRun(t *testing.T, thread, event string) triggeredRun {
 	t.Helper()
+	sendEvent(t, fmt.Sprintf(`{"specversion": "1.0", "id": "%s-1", "source": "/shop", "type": %q, "data": {"n": 1}}`, thread, event))
 	pace := time.NewTicker(100 * time.Millisecond)
 	defer pace.Stop()
 	overdue := time.After(kit.WaitTimeout)
-	for n := 1; ; n++ {
-		sendEvent(t, fmt.Sprintf(`{"specversion": "1.0", "id": "%s-%d", "source": "/shop", "type": %q, "data": {"n": %d}}`, thread, n, event, n))
-		resp, err := kit.Shared.Get(t.Context(), "/v1/threads/"+thread, "")
-		if err != nil {
+	for {
+		var page struct{ Items []triggeredRun }
+		if resp, err := kit.Shared.Get(t.Context(), "/v1/threads/"+thread+"/runs", ""); err != nil {
 			t.Fatal(err)
+		} else if resp.StatusCode == http.StatusOK {
+			err = json.NewDecoder(resp.Body).Decode(&page)
+			_ = resp.Body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			_ = resp.Body.Close() // the thread has not begun
 		}
-		_ = resp.Body.Close() // only the status counts
-		if resp.StatusCode == http.StatusOK {
-			break
+		if len(page.Items) > 0 {
+			return page.Items[0]
 		}
 		select {
 		case <-pace.C:
@@ -61,7 +69,4 @@ func awaitTriggeredRun(t *testing.T, thread, event string) triggeredRun {
 			t.Fatalf("the event %s has started no run", event)
 		}
 	}
-	var page struct{ Items []triggeredRun }
-	kit.Shared.GetJSON(t, "/v1/threads/"+thread+"/runs", &page)
-	return page.Items[len(page.Items)-1]
 }

@@ -219,6 +219,7 @@ func (s *Store) releaseIf(ctx context.Context, tenant, id, thread string, has fu
 func (s *Store) Delete(ctx context.Context, tenant, id string, check func(thread string) error) error {
 	var refusal error
 	err := s.deleteIf(ctx, tenant, id, func(f *File) bool {
+		refusal = nil
 		for thread := range f.Threads {
 			if refusal = check(thread); refusal != nil {
 				return false
