@@ -141,6 +141,7 @@ func TestOutputJSON(t *testing.T) {
 		wantErr       string
 	}{
 		"result":    {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","result":{"n":1}}`, "{\n  \"n\": 1\n}\n", 0, ""},
+		"null":      {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","metadata":{"perdure.nullResult":true}}`, "null\n", 0, ""},
 		"none":      {ended, "", 1, "the run has no result: give the agent demo an output"},
 		"error":     {`{"type":"RUN_ERROR","message":"no","code":"invalid_output"}`, "", 1, "the run failed: invalid_output: no"},
 		"interrupt": {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"interrupt","interrupts":[{"id":"int_1","reason":"tool_call"}]}}`, "", 3, "int_1"},
