@@ -154,6 +154,18 @@ func TestOutputJSON(t *testing.T) {
 	}
 }
 
+// TestIncompleteAnswerIsShown: a run shows why its answer is incomplete, and the answer is the same.
+func TestIncompleteAnswerIsShown(t *testing.T) {
+	t.Parallel()
+	events := []string{begun, `{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Once"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"m1"}`, `{"type":"CUSTOM","name":"perdure.answerIncomplete","value":{"messageId":"m1","reason":"length"}}`, ended}
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streamEvents(events...)})
+	got := run(t, environ, "", "run", "demo", "hi")
+	if got.code != 0 || got.out != "Once\n" || !strings.Contains(got.errOut, "! the answer is incomplete: length\n") {
+		t.Errorf("exit %d, %q, %q, want 0, the answer, and why it is incomplete", got.code, got.out, got.errOut)
+	}
+}
+
 // TestQuietRunShowsFailure: with --quiet, standard error has the failure of a run, and nothing else.
 func TestQuietRunShowsFailure(t *testing.T) {
 	t.Parallel()

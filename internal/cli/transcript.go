@@ -319,6 +319,11 @@ func (t *transcript) showCustom(e *agui.Custom) {
 		if json.Unmarshal(e.Value, &h) == nil {
 			t.notes.writeLine("", strong, "⇒ %s hands over to %s", oneLine(h.From, maxQuotedChars), oneLine(h.To, maxQuotedChars))
 		}
+	case "perdure.answerIncomplete":
+		var d struct{ Reason string }
+		if json.Unmarshal(e.Value, &d) == nil {
+			t.notes.writeLine("", strong, "! the answer is incomplete: %s", oneLine(d.Reason, maxQuotedChars))
+		}
 	case "perdure.contentDropped":
 		var d struct {
 			Part                             int
