@@ -38,6 +38,10 @@ func TestDroppedPartsAreShown(t *testing.T) {
 		return textAnswer("done")
 	}, paint)
 	fixture.acts.Models["test"] = inlineOnlyModel{fixture.acts.Models["test"]}
+	var legacy agui.Message // of a client before AG-UI 1.0, with the handle of a file
+	if err := json.Unmarshal([]byte(`{"id":"u3","role":"user","content":[{"type":"binary","mimeType":"image/png","id":"file-2"}]}`), &legacy); err != nil {
+		t.Fatal(err)
+	}
 	document := func(source agui.PartSource) agui.ContentPart {
 		source.MimeType = "application/pdf"
 		return agui.ContentPart{Type: agui.PartDocument, Source: &source}
@@ -47,7 +51,7 @@ func TestDroppedPartsAreShown(t *testing.T) {
 		document(agui.PartSource{Type: agui.SourceURL, Value: "https://x.example/a.pdf"}),
 		document(agui.PartSource{Type: agui.SourceData, Value: "JVBERi0xLjQ="}),
 		document(agui.PartSource{Type: agui.SourceFile, Value: "file-1"}),
-	})}}
+	})}, legacy}
 	events, _ := fixture.run("hello")
 	var dropped []string
 	var result string
@@ -68,6 +72,7 @@ func TestDroppedPartsAreShown(t *testing.T) {
 	want := []string{
 		`{"messageId":"u2","part":1,"type":"document","mimeType":"application/pdf","reason":"url_not_supported","provider":"test"}`,
 		`{"messageId":"u2","part":3,"type":"document","mimeType":"application/pdf","reason":"source_not_supported","provider":"test"}`,
+		`{"messageId":"u3","part":0,"type":"image","mimeType":"image/png","reason":"source_not_supported","provider":"test"}`,
 		`{"messageId":` + string(id) + `,"part":1,"type":"image","mimeType":"image/png","reason":"tool_result_not_supported","provider":"test"}`,
 	}
 	if !slices.Equal(dropped, want) {

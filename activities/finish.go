@@ -250,9 +250,11 @@ func (a *Activities) terminalEvent(ctx context.Context, in runs.FinishInput) (ag
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: interrupts}
 	default:
 		end.Outcome = &agui.Outcome{Type: agui.OutcomeSuccess, PendingToolCallIDs: pendingCalls(in.Interrupts)}
-		if end.Result, err = a.keptResult(ctx, runOf(in.Run).Thread, in.Result); err != nil {
+		result, err := a.keptResult(ctx, runOf(in.Run).Thread, in.Result)
+		if err != nil {
 			return nil, err
 		}
+		stream.SetResult(end, result)
 	}
 	return end, nil
 }

@@ -18,6 +18,9 @@ import (
 func resultOf(events []agui.Event) string {
 	switch end := events[len(events)-1].(type) {
 	case *agui.RunFinished:
+		if string(end.Metadata["perdure.nullResult"]) == "true" {
+			return string(end.Result) + "null"
+		}
 		return string(end.Result)
 	case *agui.RunError:
 		return "!" + end.Code + ": " + end.Message
@@ -58,6 +61,10 @@ var resultCases = map[string]struct {
 	"an answer with characters of HTML": {
 		agent: "model: test/m\noutput: {schema: {type: string}}\n", model: answersInTurn(`"<a> & \\u003cb \u003c"`),
 		want: `"<a> & \\u003cb <"`, wantCalls: 1,
+	},
+	"an answer that is null": {
+		agent: "model: test/m\noutput: {schema: {type: [object, \"null\"]}}\n", model: answersInTurn("null"),
+		want: "null", wantCalls: 1,
 	},
 	"an answer that is repaired": {
 		agent: "model: test/m\n" + sumOutput, model: answersInTurn("three", `{"sum":"3"}`, `{"sum":3}`),

@@ -156,7 +156,8 @@ func TestLegacyBinary(t *testing.T) {
 		`{"type":"binary","mimeType":"audio/wav","data":"AA==","url":"https://example.com/a"}`:  `[{"type":"audio","source":{"type":"data","value":"AA==","mimeType":"audio/wav"}}]`,
 		`{"type":"binary","mimeType":"video/mp4","data":"AA=="}`:                                `[{"type":"video","source":{"type":"data","value":"AA==","mimeType":"video/mp4"}}]`,
 		`{"type":"binary","mimeType":"application/pdf","data":"AA==","filename":"a \"b\".pdf"}`: `[{"type":"document","source":{"type":"data","value":"AA==","mimeType":"application/pdf"},"metadata":{"filename":"a \"b\".pdf"}}]`,
-		`{"type":"binary","mimeType":"image/png","id":"only"}`:                                  `[{"type":"binary","id":"only","mimeType":"image/png"}]`,
+		`{"type":"binary","mimeType":"image/png","id":"only"}`:                                  `[{"type":"image","source":{"type":"file","value":"only","mimeType":"image/png"}}]`,
+		`{"type":"binary","id":"only"}`:                                                         `[{"type":"binary","id":"only"}]`,
 		`{"type":"binary","data":"AA=="}`:                                                       `[{"type":"binary","data":"AA=="}]`,
 		// If both forms are sent, the old one is dropped, unless only it has the name.
 		`{"type":"binary","mimeType":"image/png","data":"AA=="},{"type":"image","source":{"type":"data","value":"AA==","mimeType":"image/png"},"metadata":{"filename":"f"}}`: `[{"type":"image","source":{"type":"data","value":"AA==","mimeType":"image/png"},"metadata":{"filename":"f"}}]`,

@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -60,8 +61,8 @@ func modernAttachments(parts []ContentPart) map[attachment]bool {
 
 func isBinary(p ContentPart) bool { return p.Type == partBinary }
 
-// modernPart converts a binary part. It returns p and false for another part, and for a binary part
-// without data or media type.
+// modernPart converts a binary part. An ID alone is the handle of a file. It returns p and false for
+// another part, and for a binary part without a media type or without all of data, URL and ID.
 func modernPart(p ContentPart) (ContentPart, bool) {
 	if !isBinary(p) {
 		return p, false
@@ -70,6 +71,9 @@ func modernPart(p ContentPart) (ContentPart, bool) {
 	source := &PartSource{Type: SourceData, Value: p.unknownText("data"), MimeType: mime}
 	if source.Value == "" {
 		source.Type, source.Value = SourceURL, p.unknownText("url")
+	}
+	if source.Value == "" {
+		source.Type, source.Value = SourceFile, cmp.Or(p.ID, p.unknownText("id"))
 	}
 	if source.Value == "" || mime == "" {
 		return p, false

@@ -113,8 +113,9 @@ func resultOf(input agui.RunAgentInput, last agui.Event) (json.RawMessage, error
 			return nil, &RunError{thread, run, "cancelled", "the run was cancelled"}
 		case o != nil && len(o.Interrupts)+len(o.PendingToolCallIDs) > 0:
 			return nil, &WaitingError{thread, run, o.Interrupts, o.PendingToolCallIDs}
-		case e.Result != nil:
-			return e.Result, nil
+		}
+		if result := (Event{Event: e}).Result(); result != nil {
+			return result, nil
 		}
 	}
 	return nil, &ResultError{thread, run, nil, errNoResult}

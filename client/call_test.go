@@ -29,6 +29,7 @@ func TestCall(t *testing.T) {
 		err  error
 	}{
 		"result":     {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"success"},"result":{"n":7}}`, sum{7}, nil},
+		"null":       {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"success"},"metadata":{"perdure.nullResult":true}}`, sum{}, nil},
 		"failed":     {`{"type":"RUN_ERROR","code":"invalid_output","message":"no"}`, sum{}, &client.RunError{ThreadID: "t1", RunID: "r1", Code: "invalid_output", Message: "no"}},
 		"cancelled":  {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"cancelled"}}`, sum{}, &client.RunError{ThreadID: "t1", RunID: "r1", Code: "cancelled", Message: "the run was cancelled"}},
 		"approval":   {waits, sum{}, &client.WaitingError{ThreadID: "t1", RunID: "r1", Interrupts: []agui.Interrupt{{ID: "int_1", Reason: "tool_call"}}}},

@@ -22,6 +22,19 @@ type Event struct {
 	agui.Event
 }
 
+// Result returns the result of a run from its last event, any JSON. nil = the event has none, because its
+// agent has no output, or the run did not succeed.
+func (e Event) Result() json.RawMessage {
+	finished, ok := e.Event.(*agui.RunFinished)
+	if !ok {
+		return nil
+	}
+	if string(finished.Metadata["perdure.nullResult"]) == "true" { // AG-UI omits a member that is null
+		return json.RawMessage("null")
+	}
+	return finished.Result
+}
+
 // Ends reports whether the event is the last one of its run.
 func (e Event) Ends() bool {
 	t := e.EventType()

@@ -114,7 +114,8 @@ const (
 	// FinishLength: a token limit cut the completion. The last tool call can be incomplete.
 	FinishLength FinishReason = "length"
 
-	// FinishContentFilter: the provider withheld the rest of the answer.
+	// FinishContentFilter: the provider withheld the rest of the answer, or the model refused to answer. A
+	// refusal may have text for the user.
 	FinishContentFilter FinishReason = "content_filter"
 
 	// FinishOther: a reason that this package has no constant for.

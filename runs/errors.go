@@ -62,6 +62,9 @@ const CodeApprovalExpired = "approval_expired"
 // CodeInvalidOutput ends a run whose answer does not fit the output of its agent.
 const CodeInvalidOutput = "invalid_output"
 
+// CodeContentFilter ends a run whose answer must fit a schema, and was refused or withheld.
+const CodeContentFilter = "content_filter"
+
 // CodeInternal ends a run because of a defect.
 const CodeInternal = "internal"
 

@@ -6,7 +6,9 @@ type ModelAnswer struct {
 	Outcome   Outcome `json:"outcome"`
 	Seq       uint64  `json:"seq"` // of the answer's last record
 	MessageID string  `json:"messageId,omitempty"`
-	Finish    string  `json:"finish,omitempty"`
+	// Finish is why the model ended the answer: FinishLength, FinishContentFilter, or another reason of
+	// package llm.
+	Finish string `json:"finish,omitempty"`
 	// Calls are the tool calls of the message, in order, at most MaxCalls of them. CallCount is how
 	// many there are if they are more. The arguments are in the log.
 	Calls     []Call `json:"calls,omitempty"`
@@ -32,6 +34,25 @@ type ModelAnswer struct {
 	// Exceeded means that the model was not called, because approvers have to decide about this
 	// limit first. All other members but Seq are zero then.
 	Exceeded *ExceededLimit `json:"exceeded,omitempty"`
+}
+
+// Values of ModelAnswer.Finish for an answer that is incomplete.
+const (
+	FinishLength        = "length"         // cut at the model's limit of output tokens
+	FinishContentFilter = "content_filter" // refused by the model, or withheld by its provider
+)
+
+// IsIncomplete reports whether the answer was cut, refused or withheld.
+func (a ModelAnswer) IsIncomplete() bool {
+	return a.Finish == FinishLength || a.Finish == FinishContentFilter
+}
+
+// InvalidCode returns the code with which a run or step fails whose last answer is invalid.
+func (a ModelAnswer) InvalidCode() string {
+	if a.Finish == FinishContentFilter {
+		return CodeContentFilter
+	}
+	return CodeInvalidOutput
 }
 
 // Count returns how many calls the answer makes.

@@ -66,6 +66,22 @@ func (l *Log) HasEnded(ctx context.Context, run Run) (bool, error) {
 	return end != nil, err
 }
 
+// MetadataNullResult is the key in the metadata of RUN_FINISHED of a run whose result is null, with the
+// value true: AG-UI omits a member that is null.
+const MetadataNullResult = "perdure.nullResult"
+
+// SetResult sets the result of a run; nil = it has none.
+func SetResult(e *agui.RunFinished, result json.RawMessage) {
+	if string(result) != "null" {
+		e.Result = result
+		return
+	}
+	if e.Metadata == nil {
+		e.Metadata = agui.Metadata{}
+	}
+	e.Metadata[MetadataNullResult] = json.RawMessage("true")
+}
+
 // RunEnding decodes a terminal record. It is decided by the last event.
 func (r *Record) RunEnding(ctx context.Context) (RunEnding, error) {
 	events, err := r.Events(ctx)

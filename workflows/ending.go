@@ -45,10 +45,10 @@ func limitEnding(code, format string, args ...any) ending {
 	return ending{outcome: runs.OutcomeError, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// invalidOutputEnding returns the ending of a run or step whose agent has no repairs left. record has
-// the errors of its last answer.
-func invalidOutputEnding(record uint64) ending {
-	return ending{outcome: runs.OutcomeError, code: runs.CodeInvalidOutput, message: "the answer does not fit the schema", detail: record}
+// invalidOutputEnding returns the ending of a run or step whose agent has no repairs left. The record of
+// its last answer has the errors.
+func invalidOutputEnding(answer runs.ModelAnswer) ending {
+	return ending{outcome: runs.OutcomeError, code: answer.InvalidCode(), message: "the answer does not fit the schema", detail: answer.Seq}
 }
 
 // programFailure returns the ending of a run whose program failed, with the code program_failed.

@@ -110,3 +110,21 @@ func TestCancelledRepair(t *testing.T) {
 		wantEqual(t, "number of model calls", len(fixture.modelCalls), 1)
 	}
 }
+
+// TestRefusedAnswerFailsRun: a run whose answer must fit a schema fails with content_filter if the model refused, and with
+// invalid_output if the answer was cut.
+func TestRefusedAnswerFailsRun(t *testing.T) {
+	t.Parallel()
+	for finish, code := range map[string]string{runs.FinishContentFilter: "content_filter", runs.FinishLength: "invalid_output"} {
+		fixture := setup(t)
+		fixture.model = func(runs.ModelCall) (runs.ModelAnswer, error) {
+			a := checkedAnswer(10, runs.OutputInvalid)
+			a.Finish = finish
+			return a, nil
+		}
+		result, end := fixture.run(input)
+		wantEqual(t, "outcome", result.Outcome, runs.OutcomeError)
+		wantEqual(t, "code", result.Code, code)
+		wantEqual(t, "end of the run: record with the reason", end.Detail, 10)
+	}
+}

@@ -47,7 +47,7 @@ func (r *run) takeTurn(ctx workflow.Context) ending {
 	case answer.Outcome == runs.OutcomeCancelled, ctx.Err() != nil && !r.isDoneDespiteCancel(ctx, answer.Count()) && !r.takesOver(ctx):
 		return cancelledEnding
 	case isLast && answer.Output == runs.OutputInvalid:
-		return invalidOutputEnding(answer.Seq)
+		return invalidOutputEnding(answer)
 	case isLast && answer.Output != runs.OutputRepair:
 		r.setAnswer(answer)
 		return successEnding

@@ -278,6 +278,11 @@ func (n *Narrator) Finish(ctx context.Context) (runs.ModelAnswer, error) {
 			events = append(events, &agui.ToolCallEnd{ToolCallID: call.id})
 		}
 	}
+	incomplete, err := n.incompleteAnswer()
+	if err != nil {
+		return runs.ModelAnswer{}, err
+	}
+	events = append(events, incomplete...)
 	n.Answer.Seq, err = n.attempt.Finish(ctx, result, events...)
 	return n.Answer, err
 }

@@ -31,18 +31,31 @@ type KeptOutput struct {
 	Detail string `json:"detail,omitempty"`
 }
 
+// read extracts the JSON from an answer, and checks it. An incomplete answer is invalid even if its
+// beginning fits the schema, such as 1 of 12.
+func (o RequiredOutput) read(text, finish string) (json.RawMessage, error) {
+	switch finish {
+	case runs.FinishLength:
+		return nil, &agents.AnswerError{Problems: []string{"the answer was cut at the model's limit of output tokens"}}
+	case runs.FinishContentFilter:
+		return nil, &agents.AnswerError{Problems: []string{"the model refused to answer, or its provider withheld the answer"}}
+	}
+	value, err := o.Read(text)
+	if len(value) > agents.MaxOutput {
+		err = &agents.AnswerError{Problems: []string{fmt.Sprintf("the answer has more than %d bytes", agents.MaxOutput)}}
+	}
+	return value, err
+}
+
 // Check checks a final answer: one without calls and questions that was neither cancelled nor held
-// back by a limit. It sets answer.Output, and puts the value of a valid answer, or the message about
+// back by a limit. A refused or withheld answer is not sent back. Check sets answer.Output, and puts the value of a valid answer, or the message about
 // an invalid one, into the result. An error concerns the schema.
 func (o RequiredOutput) Check(text string, answer *runs.ModelAnswer, result *stream.Result) error {
 	isFinal := answer.Count()+len(answer.Questions) == 0 && answer.Outcome == runs.OutcomeSuccess && answer.Exceeded == nil
 	if o.Output == nil || !isFinal {
 		return nil
 	}
-	value, err := o.Read(text)
-	if len(value) > agents.MaxOutput {
-		err = &agents.AnswerError{Problems: []string{fmt.Sprintf("the answer has more than %d bytes", agents.MaxOutput)}}
-	}
+	value, err := o.read(text, answer.Finish)
 	var invalid *agents.AnswerError
 	var kept KeptOutput
 	switch {
@@ -50,7 +63,7 @@ func (o RequiredOutput) Check(text string, answer *runs.ModelAnswer, result *str
 		answer.Output, kept.Result = runs.OutputValid, value
 	case !errors.As(err, &invalid):
 		return err
-	case o.Repairs < o.MaxRepairs():
+	case o.Repairs < o.MaxRepairs() && answer.Finish != runs.FinishContentFilter:
 		answer.Output, kept.Detail = runs.OutputRepair, invalid.Detail()
 		repair := invalid.Repair()
 		if o.Appendix != "" {

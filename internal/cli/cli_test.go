@@ -141,6 +141,7 @@ func TestOutputJSON(t *testing.T) {
 		wantErr       string
 	}{
 		"result":    {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","result":{"n":1}}`, "{\n  \"n\": 1\n}\n", 0, ""},
+		"null":      {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","metadata":{"perdure.nullResult":true}}`, "null\n", 0, ""},
 		"none":      {ended, "", 1, "the run has no result: give the agent demo an output"},
 		"error":     {`{"type":"RUN_ERROR","message":"no","code":"invalid_output"}`, "", 1, "the run failed: invalid_output: no"},
 		"interrupt": {`{"type":"RUN_FINISHED","threadId":"t1","runId":"r1","outcome":{"type":"interrupt","interrupts":[{"id":"int_1","reason":"tool_call"}]}}`, "", 3, "int_1"},
@@ -150,6 +151,18 @@ func TestOutputJSON(t *testing.T) {
 		if got.code != tt.wantCode || got.out != tt.wantOut || !strings.Contains(got.errOut, tt.wantErr) {
 			t.Errorf("%s: exit %d, %q, %q, want %d, %q, %q", name, got.code, got.out, got.errOut, tt.wantCode, tt.wantOut, tt.wantErr)
 		}
+	}
+}
+
+// TestIncompleteAnswerIsShown: a run shows why its answer is incomplete, and the answer is the same.
+func TestIncompleteAnswerIsShown(t *testing.T) {
+	t.Parallel()
+	events := []string{begun, `{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Once"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"m1"}`, `{"type":"CUSTOM","name":"perdure.answerIncomplete","value":{"messageId":"m1","reason":"length"}}`, ended}
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){"POST /v1/agents/demo/runs": streamEvents(events...)})
+	got := run(t, environ, "", "run", "demo", "hi")
+	if got.code != 0 || got.out != "Once\n" || !strings.Contains(got.errOut, "! the answer is incomplete: length\n") {
+		t.Errorf("exit %d, %q, %q, want 0, the answer, and why it is incomplete", got.code, got.out, got.errOut)
 	}
 }
 

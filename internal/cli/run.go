@@ -142,7 +142,7 @@ func (e *environment) run(cmd *cobra.Command, agent string, text *string, o runO
 // printResultOf prints the result in the last event of a run, as JSON. A run without a result is an
 // error.
 func printResultOf(w io.Writer, agent string, last client.Event) error {
-	result := resultOf(last)
+	result := last.Result()
 	if result == nil {
 		return fmt.Errorf("the run has no result: give the agent %s an output", oneLine(agent, maxQuotedChars))
 	}

@@ -319,6 +319,11 @@ func (t *transcript) showCustom(e *agui.Custom) {
 		if json.Unmarshal(e.Value, &h) == nil {
 			t.notes.writeLine("", strong, "⇒ %s hands over to %s", oneLine(h.From, maxQuotedChars), oneLine(h.To, maxQuotedChars))
 		}
+	case "perdure.answerIncomplete":
+		var d struct{ Reason string }
+		if json.Unmarshal(e.Value, &d) == nil {
+			t.notes.writeLine("", strong, "! the answer is incomplete: %s", oneLine(d.Reason, maxQuotedChars))
+		}
 	case "perdure.contentDropped":
 		var d struct {
 			Part                             int
@@ -355,7 +360,7 @@ func (t *transcript) showWait(to *page, w *client.Wait) {
 // finishRun shows the end of a run, and the text that was held back for a file.
 func (t *transcript) finishRun(e client.Event) {
 	t.last = e
-	result := resultOf(e)
+	result := e.Result()
 	if !t.live && (result == nil || !t.isQuiet) {
 		t.writeAnswer()
 	}
@@ -429,14 +434,6 @@ func (t *transcript) writeAnswer() {
 			t.answer.end()
 		}
 	}
-}
-
-// resultOf returns the result in the last event of a run; nil = it has none.
-func resultOf(e client.Event) json.RawMessage {
-	if finished, ok := e.Event.(*agui.RunFinished); ok {
-		return finished.Result
-	}
-	return nil
 }
 
 // writeResult writes the result of a run as indented JSON; nil = nothing. It omits a result that is the

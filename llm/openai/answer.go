@@ -22,6 +22,7 @@ type answer struct {
 	thought wire.Mender // of the visible reasoning
 
 	thinking string // member with the open reasoning block, or ""
+	refused  bool   // the model refuses to answer
 	finished bool   // a finish reason has arrived
 	done     bool   // [DONE] has arrived
 }
@@ -83,7 +84,7 @@ func (a *answer) account(c chunk) {
 func (a *answer) choice(c choice) error {
 	a.reason(c.Delta)
 	a.addText(&a.text, c.Delta.Content)
-	a.addText(&a.refusal, c.Delta.Refusal)
+	a.addRefusal(c.Delta.Refusal)
 	for i, piece := range c.Delta.ToolCalls {
 		if err := a.call(i, piece); err != nil {
 			return err
@@ -96,8 +97,20 @@ func (a *answer) choice(c choice) error {
 	return a.CheckSize()
 }
 
-// addText appends a JSON string literal to the text, and ends open reasoning. A refusal is text for
-// the user, so it is emitted like content.
+// addRefusal appends a JSON string literal to the refusal. A refusal is text for the user, so it is
+// emitted like content.
+func (a *answer) addRefusal(literal json.RawMessage) {
+	a.addText(&a.refusal, literal)
+	a.refused = a.refused || hasText(literal)
+}
+
+// hasText reports whether a JSON literal is a string that is not empty.
+func hasText(literal json.RawMessage) bool {
+	text, _ := wire.Unquote(string(literal))
+	return text != ""
+}
+
+// addText appends a JSON string literal to the text, and ends open reasoning.
 func (a *answer) addText(mender *wire.Mender, literal json.RawMessage) {
 	piece := a.Unquote(literal)
 	if text := mender.Mend(piece); text != "" {
@@ -164,7 +177,17 @@ func (a *answer) End(err error) error {
 	if rest := a.text.Flush() + a.refusal.Flush(); rest != "" {
 		a.Emit(llm.TextDelta{Text: rest})
 	}
+	a.Finish.Reason = reasonOfRefusal(a.refused, a.Finish.Reason, a.Calls.Len())
 	return a.Close()
+}
+
+// reasonOfRefusal returns the finish reason of a completion whose model may have refused to answer. The
+// API reports a regular stop for a refusal.
+func reasonOfRefusal(refused bool, reason llm.FinishReason, calls int) llm.FinishReason {
+	if refused && reason == llm.FinishStop && calls == 0 {
+		return llm.FinishContentFilter
+	}
+	return reason
 }
 
 // finishReason maps the API's finish_reason.

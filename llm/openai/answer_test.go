@@ -122,6 +122,14 @@ var compatibleAnswers = map[string]struct {
 		},
 		[]llm.Chunk{llm.ToolCallStart{Index: 0, ID: "a", Name: "f"}, llm.ToolCallDelta{Index: 0, Arguments: "{}"}, finish(llm.FinishToolCalls, llm.Usage{})},
 	},
+	"a refusal": {
+		[]string{`{"choices":[{"index":0,"delta":{"refusal":""}}]}`, `{"choices":[{"index":0,"delta":{"refusal":"I cannot."}}]}`, stop},
+		[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finish(llm.FinishContentFilter, llm.Usage{})},
+	},
+	"an empty refusal": {
+		[]string{`{"choices":[{"index":0,"delta":{"content":"Yes.","refusal":""}}]}`, stop},
+		[]llm.Chunk{llm.TextDelta{Text: "Yes."}, finish(llm.FinishStop, llm.Usage{})},
+	},
 	"other choices, a refusal, an unknown reason": {
 		[]string{`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":null,"refusal":"I cannot."},"finish_reason":"eos"}]}`},
 		[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finish(llm.FinishOther, llm.Usage{})},

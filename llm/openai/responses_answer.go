@@ -25,7 +25,8 @@ type response struct {
 	slots   int64           // calls started so far
 	thought thought         // open reasoning block
 
-	done bool // the event that ends the response has arrived
+	refused bool // the model refuses to answer
+	done    bool // the event that ends the response has arrived
 }
 
 // item is the state of an output item.
@@ -113,8 +114,10 @@ func (r *response) readEvent(e responseEvent) error {
 		return r.begin(e)
 	case "response.output_item.done":
 		return r.complete(e)
-	case "response.output_text.delta", "response.refusal.delta":
+	case "response.output_text.delta":
 		r.addText(r.itemAt(e.OutputIndex), e.Delta)
+	case "response.refusal.delta":
+		r.addRefusal(r.itemAt(e.OutputIndex), e.Delta)
 	case "response.reasoning_summary_text.delta":
 		r.think(r.itemAt(e.OutputIndex), passage{e.Type, e.SummaryIndex}, e.Delta)
 	case "response.reasoning_text.delta":
@@ -213,6 +216,12 @@ func (r *response) addText(current *item, literal json.RawMessage) {
 	r.Emit(llm.TextDelta{Text: text})
 }
 
+// addRefusal appends to the text, and notes that the model refuses to answer.
+func (r *response) addRefusal(current *item, literal json.RawMessage) {
+	r.addText(current, literal)
+	r.refused = r.refused || hasText(literal)
+}
+
 // complete processes the end of an item, which contains the whole item. Servers without deltas send
 // the content only here, and some omit the start event as well.
 func (r *response) complete(e responseEvent) error {
@@ -244,7 +253,7 @@ func (r *response) addMissing(current *item, o output) error {
 	case typeMessage:
 		for _, part := range o.Content {
 			r.addText(current, part.Text)
-			r.addText(current, part.Refusal)
+			r.addRefusal(current, part.Refusal)
 		}
 	case typeReasoning:
 		for i, part := range o.Summary {

@@ -53,7 +53,11 @@ func TestResponseEvents(t *testing.T) {
 		},
 		"a refusal": {
 			[]string{`{"type":"response.refusal.delta","output_index":0,"delta":"I cannot."}`, completed},
-			[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finishOf(llm.FinishStop)},
+			[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finishOf(llm.FinishContentFilter)},
+		},
+		"a refusal without deltas": {
+			[]string{`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"refusal","refusal":"I cannot."}]}}`, completed},
+			[]llm.Chunk{llm.TextDelta{Text: "I cannot."}, finishOf(llm.FinishContentFilter)},
 		},
 		"two messages": {
 			[]string{textDelta("Let me look."), `{"type":"response.output_text.delta","output_index":1,"delta":"It is 4."}`, `{"type":"response.output_text.delta","output_index":1,"delta":"2"}`, completed},

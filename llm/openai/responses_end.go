@@ -65,5 +65,6 @@ func (r *response) End(err error) error {
 	if rest := r.text.Flush(); rest != "" {
 		r.Emit(llm.TextDelta{Text: rest})
 	}
+	r.Finish.Reason = reasonOfRefusal(r.refused, r.Finish.Reason, r.Calls.Len())
 	return r.Close()
 }

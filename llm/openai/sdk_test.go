@@ -64,7 +64,7 @@ func (a *sdkAnswer) choice(choice openai.ChatCompletionChunkChoice) error {
 	delta := choice.Delta
 	a.reason(delta)
 	a.addText(&a.text, json.RawMessage(delta.JSON.Content.Raw()))
-	a.addText(&a.refusal, json.RawMessage(delta.JSON.Refusal.Raw()))
+	a.addRefusal(json.RawMessage(delta.JSON.Refusal.Raw()))
 	for i, piece := range delta.ToolCalls {
 		if err := a.call(i, piece); err != nil {
 			return err

@@ -19,6 +19,7 @@ var hints = map[string]string{
 	"invalid_patch":            "Correct the change of the state: the message tells why it does not apply.",
 	"invalid_request":          "Compare the model options of the definition with what the provider accepts for this model.",
 	"invalid_step":             "Correct the step that the program asks for: the message tells what is wrong.",
+	"length":                   "Ask for a shorter answer, or use a model that writes longer ones.",
 	"limit_compensations":      "Divide the pipeline, so that a run has fewer finished steps with a compensate.",
 	"limit_cost":               "Raise limits.cost in the definition.",
 	"limit_duration":           "Raise limits.duration in the definition.",

@@ -39,14 +39,7 @@ func (f *Fold) closeTurn(a *agent, at time.Time) {
 
 // endModel ends a model call.
 func (f *Fold) endModel(rec *stream.Record, u *unit, result *doneResult) error {
-	var answer struct {
-		Outcome    runs.Outcome        `json:"outcome"`
-		MessageID  string              `json:"messageId"`
-		Usage      runs.Usage          `json:"usage"`
-		OtherUsage []runs.Usage        `json:"otherUsage"`
-		Exceeded   *runs.ExceededLimit `json:"exceeded"`
-		Output     runs.OutputCheck    `json:"output"`
-	}
+	var answer runs.ModelAnswer
 	if err := decodeAnswer(rec, result.Answer, &answer); err != nil {
 		return err
 	}
@@ -71,16 +64,25 @@ func (f *Fold) endModel(rec *stream.Record, u *unit, result *doneResult) error {
 		u.node.span.Error = newError(answer.Exceeded.Code, "the model was not called: approvers have to allow more first", "")
 		f.end(u.node, rec.Time, StatusFinished)
 	case answer.Output.IsInvalid():
-		return f.endInvalid(rec, u, result, answer.Output)
+		return f.endInvalid(rec, u, result, answer)
+	case answer.IsIncomplete(): // a note, as for an answer that is sent back: the call has not failed
+		u.node.span.Error = newError(answer.Finish, incompleteMessages[answer.Finish], "")
+		f.end(u.node, rec.Time, StatusFinished)
 	default:
 		f.end(u.node, rec.Time, StatusFinished)
 	}
 	return nil
 }
 
+// incompleteMessages describe incomplete answers, by ModelAnswer.Finish.
+var incompleteMessages = map[string]string{
+	runs.FinishLength:        "the answer was cut at the model's limit of output tokens",
+	runs.FinishContentFilter: "the model refused to answer, or its provider withheld the answer",
+}
+
 // endInvalid ends a model call whose answer does not fit the required output. An answer that is sent
 // back is no failure.
-func (f *Fold) endInvalid(rec *stream.Record, u *unit, result *doneResult, check runs.OutputCheck) error {
+func (f *Fold) endInvalid(rec *stream.Record, u *unit, result *doneResult, answer runs.ModelAnswer) error {
 	var kept struct {
 		Detail string `json:"detail"`
 	}
@@ -88,10 +90,10 @@ func (f *Fold) endInvalid(rec *stream.Record, u *unit, result *doneResult, check
 		return fmt.Errorf("trace: output of record %d: %w", rec.Seq, err)
 	}
 	status, message := StatusFailed, "the answer does not fit the schema: "
-	if check == runs.OutputRepair {
+	if answer.Output == runs.OutputRepair {
 		status, message = StatusFinished, "the answer does not fit the schema, and was sent back: "
 	}
-	u.node.span.Error = newError(runs.CodeInvalidOutput, message+kept.Detail, "")
+	u.node.span.Error = newError(answer.InvalidCode(), message+kept.Detail, hints[answer.Finish])
 	f.end(u.node, rec.Time, status)
 	return nil
 }

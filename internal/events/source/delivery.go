@@ -57,7 +57,9 @@ func (s *Source) event(d delivery) (*events.Event, error) {
 		if content, err = cloudEvent(header, d.data, isStructured); err != nil {
 			return nil, err
 		}
-	} else if !json.Valid(d.data) || agui.TooDeep(d.data) {
+	} else if agui.TooDeep(d.data) { // before json.Valid, as in Set.receive
+		return nil, errTooDeep
+	} else if !json.Valid(d.data) {
 		return nil, &ContentError{"must be a CloudEvent or JSON"}
 	}
 	for _, attribute := range []string{content.ID, content.Source} {

@@ -30,6 +30,9 @@ type ContentError struct{ Reason string }
 // Error implements error.
 func (e *ContentError) Error() string { return e.Reason }
 
+// errTooDeep is the error of JSON that could be stored inside other documents, but not be read again.
+var errTooDeep = &ContentError{fmt.Sprintf("is nested deeper than %d levels, the maximum of an event", agui.MaxDepth)}
+
 // Message is a request of a webhook whose signature is valid.
 type Message struct {
 	// Tenant is the tenant of the source.
@@ -63,7 +66,10 @@ func (s *Set) receive(name string, header http.Header, body []byte, now time.Tim
 	if err != nil {
 		return nil, fmt.Errorf("%w: webhook %s: %w", ErrUnverified, name, err)
 	}
-	if !json.Valid(body) || agui.TooDeep(body) {
+	if agui.TooDeep(body) { // before json.Valid, which reports JSON of more than 10,000 levels as invalid
+		return nil, errTooDeep
+	}
+	if !json.Valid(body) {
 		return nil, &ContentError{"must be JSON: if the provider offers several content types, choose application/json"}
 	}
 	in := request{header, membersOf(body)}

@@ -231,6 +231,34 @@ func TestEventWithoutNames(t *testing.T) {
 	}
 }
 
+// TestDeepWebhook: JSON that is nested too deep is refused with this reason, and text that is no JSON with
+// another one.
+func TestDeepWebhook(t *testing.T) {
+	t.Parallel()
+	set, err := open(t, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]string{
+		strings.Repeat("[", 512) + strings.Repeat("]", 512):     "",
+		strings.Repeat("[", 513) + strings.Repeat("]", 513):     "is nested deeper than 512 levels, the maximum of an event",
+		strings.Repeat("[", 10001) + strings.Repeat("]", 10001): "is nested deeper than 512 levels, the maximum of an event",
+		"payload=%7B%7D": "must be JSON: if the provider offers several content types, choose application/json",
+	} {
+		var reason string
+		if _, err := set.Receive("github", sign(body), []byte(body)); err != nil {
+			reason = err.Error()
+		}
+		if reason != want {
+			t.Errorf("body of %d bytes: got %q, want %q", len(body), reason, want)
+		}
+		s := &Source{Name: "orders", Tenant: "acme", NATS: &Subject{Subject: "orders.>"}}
+		if _, err := s.event(delivery{subject: "orders.new", data: []byte(body)}); strings.Contains(want, "nested") && (err == nil || err.Error() != want) {
+			t.Errorf("message of %d bytes: got %v, want %q", len(body), err, want)
+		}
+	}
+}
+
 // TestSlackChallenge: the challenge of Slack is no event, and needs a signature.
 func TestSlackChallenge(t *testing.T) {
 	t.Parallel()
