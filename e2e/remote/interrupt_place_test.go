@@ -39,7 +39,7 @@ func (p people) askInPlaces(t *testing.T) (approvals map[string][]string) {
 	yes, no := true, false
 	approvals = map[string][]string{}
 	for _, agent := range []string{"pipe", "each", "chief", "desk"} {
-		in := kit.NewInput(kit.Marked("Pay the bill."))
+		in := kit.NewInput(kit.Marked("Settle the account."))
 		prompt := in.Messages[0].Content
 		switch agent {
 		case "chief":
