@@ -38,7 +38,7 @@ func TestDecisionOfFailedRun(t *testing.T) {
 	}
 	approved := inbox.Decision{Decision: "approve", Digest: fixture.updates[0][0].Digest, ArgsDigest: "d"}
 	fixture.mu.Lock()
-	fixture.waits["thread/default/t1"] = map[string]*runs.Decision{} // the thread does not wait
+	delete(fixture.waits, "thread/default/t1") // the thread does not wait
 	fixture.mu.Unlock()
 	if a := votes(fixture, 1, "approve"); a.status != http.StatusNotFound {
 		t.Errorf("decision without a record: status = %v, want %v; body: %s", a.status, http.StatusNotFound, a.body)
@@ -146,5 +146,30 @@ func TestDecisionRoutesDoNotAbandon(t *testing.T) {
 	}
 	if len(fixture.updates) != 0 {
 		t.Errorf("decisions: got %v, want none", fixture.updates)
+	}
+}
+
+// TestWorkflowBehindLog: an approval that the log has is decided, also while the workflow of the thread, after a
+// crash, does not know the call yet. It stays in the inbox until then.
+func TestWorkflowBehindLog(t *testing.T) {
+	t.Parallel()
+	fixture := setupInbox(t)
+	id := fixture.openApprovals("t1", "c1")[0]
+	fixture.mu.Lock()
+	known := fixture.waits["thread/default/t1"]
+	fixture.waits["thread/default/t1"] = map[string]*runs.Decision{}
+	fixture.mu.Unlock()
+	updates := 0
+	fixture.temporal.decide = func(workflow string, in runs.DecideRequest) (runs.DecideResult, error) {
+		if updates++; updates == 3 {
+			fixture.mu.Lock()
+			fixture.waits[workflow] = known
+			fixture.mu.Unlock()
+		}
+		return fixture.decideUpdate(workflow, in)
+	}
+	fixture.do(http.MethodPost, "/v1/threads/t1/approvals/"+id, `{"decision":"approve"}`).mustStatus(t, "decision", http.StatusOK)
+	if d := known["c1"]; updates != 3 || d == nil || d.Kind != runs.DecisionApprove {
+		t.Errorf("the workflow has got %d updates and %+v, want the approval in the third", updates, d)
 	}
 }

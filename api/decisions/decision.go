@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/auditing"
@@ -140,11 +141,8 @@ func (s *Service) proposeDecision(ctx context.Context, thread stream.Thread, sna
 // fails, all outcomes are that error: it is unknown which decisions were taken.
 func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targets []Target, targetIndexes []int, decisions []runs.Decision) []Outcome {
 	outcomes := make([]Outcome, len(decisions))
-	var decided runs.DecideResult
-	err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, &decided)
-	var p *problem.Problem
-	isInactive := errors.As(err, &p) && p.Code == commands.CodeNotActive
-	if err != nil && !isInactive {
+	decided, isInactive, err := s.updateWorkflow(ctx, thread, targets, targetIndexes, decisions)
+	if err != nil {
 		return failAll(outcomes, err)
 	}
 	read := map[uint64]*recordedDecision{} // several entries may be about the same decision, which may be large
@@ -162,6 +160,57 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targe
 		}
 	}
 	return outcomes
+}
+
+// behindTimeout bounds how long decisions are sent again to a workflow that is behind the log. The workflow
+// itself waits for a second each time.
+const behindTimeout = 10 * time.Second
+
+// updateWorkflow sends decisions to a thread's workflow; isInactive tells that none runs. After a crash a
+// workflow reads step by step what its lost task has done, and does not know the interrupts yet that the log
+// has: then updateWorkflow sends the decisions again.
+func (s *Service) updateWorkflow(ctx context.Context, thread stream.Thread, targets []Target, targetIndexes []int, decisions []runs.Decision) (decided runs.DecideResult, isInactive bool, err error) {
+	for began := time.Now(); ; {
+		decided = runs.DecideResult{}
+		err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, &decided)
+		if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
+			return decided, true, nil
+		}
+		if err != nil {
+			return decided, false, err
+		}
+		var unknown []string
+		for n, result := range decided.Results {
+			if result.Error == runs.ErrorUnknownCall {
+				unknown = append(unknown, targets[targetIndexes[n]].ID)
+			}
+		}
+		isBehind, err := s.hasUndecided(ctx, thread, unknown)
+		if err != nil || !isBehind || time.Since(began) > behindTimeout {
+			return decided, false, err
+		}
+	}
+}
+
+// hasUndecided reports whether one of some interrupts is open in the log, without a decision.
+func (s *Service) hasUndecided(ctx context.Context, thread stream.Thread, ids []string) (bool, error) {
+	if len(ids) == 0 {
+		return false, nil
+	}
+	snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ids {
+		interrupt := interruptByID(snap.Interrupts, id)
+		if interrupt == nil {
+			continue
+		}
+		if decision, err := s.findDecision(ctx, thread, snap, interrupt); decision == nil || err != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // outcome converts the workflow's result for a decision. A recorded decision with the same effect

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
@@ -55,7 +56,7 @@ func startRouting(
 		waits.Stop()
 		return nil, err
 	}
-	r.router.Decide, r.router.IsDecided, r.router.Trigger = decide(d), isDecided(snapshots), trigger(d.Temporal, agents)
+	r.router.Decide, r.router.IsDecided, r.router.Trigger = decide(d, snapshots), isDecided(snapshots), trigger(d.Temporal, agents)
 	r.router.OnError = r.burst(func(err error, count int) { logger.Warn("events are routed again", "error", err, "count", count) })
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.wait.Go(func() { r.router.Run(ctx) })
@@ -142,22 +143,46 @@ func startTrigger(ctx context.Context, temporal client.Client, in runs.TriggerIn
 	return err == nil, err
 }
 
+// behindTimeout bounds how long a decision is sent again to a workflow that is behind the log. The workflow
+// itself waits for a second each time.
+const behindTimeout = 10 * time.Second
+
 // decide returns the function that sends a decision to the workflow of a thread (see events.Router). Only
 // NotFound tells that the thread has no workflow. An execution that continues as new fails updates, and
-// its waits stay open: the event must be attempted again.
-func decide(d *dispatch.Dispatcher) func(context.Context, stream.Thread, runs.Decision) (runs.DecisionResult, bool, error) {
+// its waits stay open: the event must be attempted again. After a crash a workflow reads step by step what its
+// lost task has done, and does not know the waits yet that the log has: the decision is sent again.
+func decide(d *dispatch.Dispatcher, snapshots *snapshot.Store) func(context.Context, stream.Thread, runs.Decision) (runs.DecisionResult, bool, error) {
 	return func(ctx context.Context, t stream.Thread, decision runs.Decision) (runs.DecisionResult, bool, error) {
-		var decided runs.DecideResult
-		err := d.Update(ctx, t, "", runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, &decided)
-		var notFound *serviceerror.NotFound
-		switch {
-		case errors.As(err, &notFound):
-			return runs.DecisionResult{}, false, nil
-		case err != nil:
-			return runs.DecisionResult{}, false, err
+		for began := time.Now(); ; {
+			var decided runs.DecideResult
+			err := d.Update(ctx, t, "", runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, &decided)
+			if _, isMissing := errors.AsType[*serviceerror.NotFound](err); isMissing {
+				return runs.DecisionResult{}, false, nil
+			}
+			if err != nil {
+				return runs.DecisionResult{}, false, err
+			}
+			result := decided.Results[0]
+			if result.Error != runs.ErrorUnknownCall || time.Since(began) > behindTimeout {
+				return result, true, nil
+			}
+			snap, err := snapshots.Latest(ctx, t, 0)
+			if err != nil {
+				return runs.DecisionResult{}, false, err
+			}
+			if !isOpen(snap, decision) {
+				return result, true, nil
+			}
 		}
-		return decided.Results[0], true, nil
 	}
+}
+
+// isOpen reports whether a snapshot has the interrupt of a decision as an open one.
+func isOpen(snap *snapshot.Snapshot, d runs.Decision) bool {
+	return slices.ContainsFunc(snap.Interrupts, func(i agui.Interrupt) bool {
+		source, err := stream.QuestionSourceOf(i)
+		return err == nil && stream.CallOf(i) == d.CallID && source.Number == d.Question
+	})
 }
 
 // isDecided returns the function that looks for a decision in the log (see events.Router).

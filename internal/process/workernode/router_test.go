@@ -12,10 +12,12 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/internal/events"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
+	"github.com/perdure/perdure/stream/snapshot"
 	"github.com/perdure/perdure/stream/streamtest"
 )
 
@@ -38,9 +40,59 @@ func TestEventIsAttemptedAgain(t *testing.T) {
 		false: serviceerror.NewNotFound("no workflow"),
 	} {
 		d := &dispatch.Dispatcher{Temporal: &refusingTemporal{err: failure}}
-		_, isActive, err := decide(d)(t.Context(), stream.Thread{Tenant: "t", ID: "t"}, runs.Decision{CallID: "c"})
+		_, isActive, err := decide(d, nil)(t.Context(), stream.Thread{Tenant: "t", ID: "t"}, runs.Decision{CallID: "c"})
 		if isActive || errors.Is(err, failure) != want {
 			t.Errorf("decision after %v = %v, %v, want an error = %v", failure, isActive, err, want)
+		}
+	}
+}
+
+// behindTemporal is a Temporal client whose workflow knows no call before the third update.
+type behindTemporal struct {
+	client.Client
+	updates int
+}
+
+func (b *behindTemporal) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	b.updates++
+	return behindHandle{isKnown: b.updates == 3}, nil
+}
+
+type behindHandle struct {
+	client.WorkflowUpdateHandle
+	isKnown bool
+}
+
+func (h behindHandle) Get(_ context.Context, answer any) error {
+	result := runs.DecisionResult{Error: runs.ErrorUnknownCall}
+	if h.isKnown {
+		result.Error = ""
+	}
+	answer.(*runs.DecideResult).Results = []runs.DecisionResult{result}
+	return nil
+}
+
+// TestWorkflowBehindLog: an event ends a wait that the log has, also if the workflow, after a crash, does not
+// know it yet. A call that the log does not have either is unknown at once.
+func TestWorkflowBehindLog(t *testing.T) {
+	t.Parallel()
+	l := streamtest.Open(t)
+	snapshots := snapshot.NewStore(l)
+	thread := stream.Thread{Tenant: "t", ID: "t"}
+	p := stream.Place{Run: stream.Run{Thread: thread, ID: "r"}, Lane: stream.LaneMain, Step: "1/model", Execution: "e"}
+	var err error
+	if p.After, err = l.OpenStep(t.Context(), p, stream.Opening{RunID: "r", Execution: "e"}, &agui.RunStarted{ThreadID: "t", RunID: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	outcome := &agui.Outcome{Type: agui.OutcomeInterrupt, Interrupts: []agui.Interrupt{{ID: "int", Reason: "tool_call", ToolCallID: "c"}}}
+	if _, _, err := l.Seal(t.Context(), p, &agui.RunFinished{ThreadID: "t", RunID: "r", Outcome: outcome}); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]int{"c": 3, "other": 1} {
+		temporal := &behindTemporal{}
+		result, isActive, err := decide(&dispatch.Dispatcher{Temporal: temporal}, snapshots)(t.Context(), thread, runs.Decision{CallID: call})
+		if err != nil || !isActive || temporal.updates != want || (result.Error == "") != (call == "c") {
+			t.Errorf("decision of the call %s: got %+v, %v, %v after %d updates, want %d", call, result, isActive, err, temporal.updates, want)
 		}
 	}
 }
