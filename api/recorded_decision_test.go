@@ -149,9 +149,9 @@ func TestDecisionRoutesDoNotAbandon(t *testing.T) {
 	}
 }
 
-// TestWorkflowBehindLog: an approval that the log has is decided, also while the workflow of the thread, after a
-// crash, does not know the call yet. It stays in the inbox until then.
-func TestWorkflowBehindLog(t *testing.T) {
+// TestDecisionDuringReplay: a decision about an approval that the log has is taken, also if the workflow of the
+// thread, after a crash, has not read the call yet.
+func TestDecisionDuringReplay(t *testing.T) {
 	t.Parallel()
 	fixture := setupInbox(t)
 	id := fixture.openApprovals("t1", "c1")[0]

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/api/auditing"
@@ -14,6 +13,7 @@ import (
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/approvals/inbox"
+	"github.com/perdure/perdure/internal/control/dispatch"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 	"github.com/perdure/perdure/stream/snapshot"
@@ -141,7 +141,7 @@ func (s *Service) proposeDecision(ctx context.Context, thread stream.Thread, sna
 // fails, all outcomes are that error: it is unknown which decisions were taken.
 func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targets []Target, targetIndexes []int, decisions []runs.Decision) []Outcome {
 	outcomes := make([]Outcome, len(decisions))
-	decided, isInactive, err := s.updateWorkflow(ctx, thread, targets, targetIndexes, decisions)
+	decided, isInactive, err := s.updateWorkflow(ctx, thread, decisions)
 	if err != nil {
 		return failAll(outcomes, err)
 	}
@@ -162,55 +162,28 @@ func (s *Service) sendDecisions(ctx context.Context, thread stream.Thread, targe
 	return outcomes
 }
 
-// behindTimeout bounds how long decisions are sent again to a workflow that is behind the log. The workflow
-// itself waits for a second each time.
-const behindTimeout = 10 * time.Second
-
-// updateWorkflow sends decisions to a thread's workflow; isInactive tells that none runs. After a crash a
-// workflow reads step by step what its lost task has done, and does not know the interrupts yet that the log
-// has: then updateWorkflow sends the decisions again.
-func (s *Service) updateWorkflow(ctx context.Context, thread stream.Thread, targets []Target, targetIndexes []int, decisions []runs.Decision) (decided runs.DecideResult, isInactive bool, err error) {
-	for began := time.Now(); ; {
-		decided = runs.DecideResult{}
-		err := s.commands.Update(ctx, thread, runs.UpdateDecide, runs.DecideRequest{Decisions: decisions}, &decided)
-		if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
-			return decided, true, nil
-		}
+// updateWorkflow sends decisions to the workflow of a thread; isInactive tells that none runs.
+func (s *Service) updateWorkflow(ctx context.Context, thread stream.Thread, decisions []runs.Decision) (decided runs.DecideResult, isInactive bool, err error) {
+	update := func(in runs.DecideRequest, out *runs.DecideResult) error {
+		return s.commands.Update(ctx, thread, runs.UpdateDecide, in, out)
+	}
+	isOpen := func(d runs.Decision) (bool, error) {
+		snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
 		if err != nil {
-			return decided, false, err
+			return false, err
 		}
-		var unknown []string
-		for n, result := range decided.Results {
-			if result.Error == runs.ErrorUnknownCall {
-				unknown = append(unknown, targets[targetIndexes[n]].ID)
-			}
-		}
-		isBehind, err := s.hasUndecided(ctx, thread, unknown)
-		if err != nil || !isBehind || time.Since(began) > behindTimeout {
-			return decided, false, err
-		}
-	}
-}
-
-// hasUndecided reports whether one of some interrupts is open in the log, without a decision.
-func (s *Service) hasUndecided(ctx context.Context, thread stream.Thread, ids []string) (bool, error) {
-	if len(ids) == 0 {
-		return false, nil
-	}
-	snap, err := s.finder.Snapshots.Latest(ctx, thread, 0)
-	if err != nil {
-		return false, err
-	}
-	for _, id := range ids {
-		interrupt := interruptByID(snap.Interrupts, id)
+		interrupt := snap.OpenInterrupt(d.CallID, d.Question)
 		if interrupt == nil {
-			continue
+			return false, nil
 		}
-		if decision, err := s.findDecision(ctx, thread, snap, interrupt); decision == nil || err != nil {
-			return err == nil, err
-		}
+		decision, err := s.findDecision(ctx, thread, snap, interrupt)
+		return decision == nil && err == nil, err
 	}
-	return false, nil
+	decided, err = dispatch.Decide(decisions, update, isOpen)
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == commands.CodeNotActive {
+		return decided, true, nil
+	}
+	return decided, false, err
 }
 
 // outcome converts the workflow's result for a decision. A recorded decision with the same effect

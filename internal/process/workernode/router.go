@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/perdure/perdure/agents/catalog"
-	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/audit/store"
 	"github.com/perdure/perdure/internal/auth"
@@ -143,46 +142,27 @@ func startTrigger(ctx context.Context, temporal client.Client, in runs.TriggerIn
 	return err == nil, err
 }
 
-// behindTimeout bounds how long a decision is sent again to a workflow that is behind the log. The workflow
-// itself waits for a second each time.
-const behindTimeout = 10 * time.Second
-
 // decide returns the function that sends a decision to the workflow of a thread (see events.Router). Only
 // NotFound tells that the thread has no workflow. An execution that continues as new fails updates, and
-// its waits stay open: the event must be attempted again. After a crash a workflow reads step by step what its
-// lost task has done, and does not know the waits yet that the log has: the decision is sent again.
+// its waits stay open: the event must be attempted again.
 func decide(d *dispatch.Dispatcher, snapshots *snapshot.Store) func(context.Context, stream.Thread, runs.Decision) (runs.DecisionResult, bool, error) {
 	return func(ctx context.Context, t stream.Thread, decision runs.Decision) (runs.DecisionResult, bool, error) {
-		for began := time.Now(); ; {
-			var decided runs.DecideResult
-			err := d.Update(ctx, t, "", runs.UpdateDecide, runs.DecideRequest{Decisions: []runs.Decision{decision}}, &decided)
-			if _, isMissing := errors.AsType[*serviceerror.NotFound](err); isMissing {
-				return runs.DecisionResult{}, false, nil
-			}
-			if err != nil {
-				return runs.DecisionResult{}, false, err
-			}
-			result := decided.Results[0]
-			if result.Error != runs.ErrorUnknownCall || time.Since(began) > behindTimeout {
-				return result, true, nil
-			}
-			snap, err := snapshots.Latest(ctx, t, 0)
-			if err != nil {
-				return runs.DecisionResult{}, false, err
-			}
-			if !isOpen(snap, decision) {
-				return result, true, nil
-			}
+		update := func(in runs.DecideRequest, out *runs.DecideResult) error {
+			return d.Update(ctx, t, "", runs.UpdateDecide, in, out)
 		}
+		isOpen := func(decision runs.Decision) (bool, error) {
+			snap, err := snapshots.Latest(ctx, t, 0)
+			return err == nil && snap.OpenInterrupt(decision.CallID, decision.Question) != nil, err
+		}
+		decided, err := dispatch.Decide([]runs.Decision{decision}, update, isOpen)
+		if _, isMissing := errors.AsType[*serviceerror.NotFound](err); isMissing {
+			return runs.DecisionResult{}, false, nil
+		}
+		if err != nil {
+			return runs.DecisionResult{}, false, err
+		}
+		return decided.Results[0], true, nil
 	}
-}
-
-// isOpen reports whether a snapshot has the interrupt of a decision as an open one.
-func isOpen(snap *snapshot.Snapshot, d runs.Decision) bool {
-	return slices.ContainsFunc(snap.Interrupts, func(i agui.Interrupt) bool {
-		source, err := stream.QuestionSourceOf(i)
-		return err == nil && stream.CallOf(i) == d.CallID && source.Number == d.Question
-	})
 }
 
 // isDecided returns the function that looks for a decision in the log (see events.Router).

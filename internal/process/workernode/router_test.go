@@ -47,23 +47,23 @@ func TestEventIsAttemptedAgain(t *testing.T) {
 	}
 }
 
-// behindTemporal is a Temporal client whose workflow knows no call before the third update.
-type behindTemporal struct {
+// replayingTemporal is a Temporal client whose workflow knows no call before the third update.
+type replayingTemporal struct {
 	client.Client
 	updates int
 }
 
-func (b *behindTemporal) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+func (b *replayingTemporal) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	b.updates++
-	return behindHandle{isKnown: b.updates == 3}, nil
+	return replayingHandle{isKnown: b.updates == 3}, nil
 }
 
-type behindHandle struct {
+type replayingHandle struct {
 	client.WorkflowUpdateHandle
 	isKnown bool
 }
 
-func (h behindHandle) Get(_ context.Context, answer any) error {
+func (h replayingHandle) Get(_ context.Context, answer any) error {
 	result := runs.DecisionResult{Error: runs.ErrorUnknownCall}
 	if h.isKnown {
 		result.Error = ""
@@ -72,9 +72,9 @@ func (h behindHandle) Get(_ context.Context, answer any) error {
 	return nil
 }
 
-// TestWorkflowBehindLog: an event ends a wait that the log has, also if the workflow, after a crash, does not
-// know it yet. A call that the log does not have either is unknown at once.
-func TestWorkflowBehindLog(t *testing.T) {
+// TestEventDuringReplay: an event ends a wait that the log has, also if the workflow, after a crash, has not
+// read it yet. A call that the log does not have either is unknown at once.
+func TestEventDuringReplay(t *testing.T) {
 	t.Parallel()
 	l := streamtest.Open(t)
 	snapshots := snapshot.NewStore(l)
@@ -89,7 +89,7 @@ func TestWorkflowBehindLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for call, want := range map[string]int{"c": 3, "other": 1} {
-		temporal := &behindTemporal{}
+		temporal := &replayingTemporal{}
 		result, isActive, err := decide(&dispatch.Dispatcher{Temporal: temporal}, snapshots)(t.Context(), thread, runs.Decision{CallID: call})
 		if err != nil || !isActive || temporal.updates != want || (result.Error == "") != (call == "c") {
 			t.Errorf("decision of the call %s: got %+v, %v, %v after %d updates, want %d", call, result, isActive, err, temporal.updates, want)
