@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -55,23 +55,39 @@ export async function start(agents = "agents"): Promise<Perdure> {
   return { url: api, stop };
 }
 
+// Opens the connection to a server for that of a client. Each ends with the other. The set has the open ones.
+function connectTo(target: URL, client: Socket, open: Set<Socket>): Socket {
+  const upstream = connect(Number(target.port), target.hostname);
+  const end = () => {
+    client.destroy();
+    upstream.destroy();
+  };
+  for (const socket of [client, upstream]) {
+    open.add(socket);
+    socket.on("close", () => (open.delete(socket), end()));
+    socket.on("error", end);
+  }
+  return upstream;
+}
+
+// Listens on a free port. stop ends the server and the connections.
+async function listen(server: Server, open: Set<Socket>): Promise<{ url: string; stop(): void }> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = () => {
+    server.close();
+    open.forEach((socket) => socket.destroy());
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop };
+}
+
 /** Starts a TCP proxy to a server. Each connection breaks after `next()` bytes from the server. */
 export async function unreliableProxy(to: string, next: () => number): Promise<{ url: string; cuts: () => number; stop(): void }> {
   const target = new URL(to);
   const sockets = new Set<Socket>();
   let cuts = 0;
   const server = createServer((client) => {
-    const upstream = connect(Number(target.port), target.hostname);
+    const upstream = connectTo(target, client, sockets);
     let allowance = next();
-    const end = () => {
-      client.destroy();
-      upstream.destroy();
-    };
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("close", () => (sockets.delete(socket), end()));
-      socket.on("error", end);
-    }
     client.pipe(upstream);
     upstream.on("data", (bytes) => {
       const part = bytes.subarray(0, allowance);
@@ -83,12 +99,7 @@ export async function unreliableProxy(to: string, next: () => number): Promise<{
       upstream.destroy();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const stop = () => {
-    server.close();
-    sockets.forEach((socket) => socket.destroy());
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cuts: () => cuts, stop };
+  return { ...(await listen(server, sockets)), cuts: () => cuts };
 }
 
 /**
@@ -100,17 +111,8 @@ export async function brokenUploads(to: string, totals: number[]): Promise<{ url
   const sockets = new Set<Socket>();
   let [forwarded, cuts] = [0, 0];
   const server = createServer((client) => {
-    const upstream = connect(Number(target.port), target.hostname);
+    const upstream = connectTo(target, client, sockets);
     let isCut = false;
-    const end = () => {
-      client.destroy();
-      upstream.destroy();
-    };
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("close", () => (sockets.delete(socket), end()));
-      socket.on("error", end);
-    }
     upstream.on("data", (bytes) => isCut || client.write(bytes));
     client.on("data", (bytes) => {
       if (isCut) return;
@@ -126,10 +128,5 @@ export async function brokenUploads(to: string, totals: number[]): Promise<{ url
       upstream.end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const stop = () => {
-    server.close();
-    sockets.forEach((socket) => socket.destroy());
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, forwarded: () => forwarded, cuts: () => cuts, stop };
+  return { ...(await listen(server, sockets)), forwarded: () => forwarded, cuts: () => cuts };
 }
