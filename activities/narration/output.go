@@ -48,8 +48,8 @@ func (o RequiredOutput) read(text, finish string) (json.RawMessage, error) {
 }
 
 // Check checks a final answer: one without calls and questions that was neither cancelled nor held
-// back by a limit. A refused or withheld answer is not sent back. Check sets answer.Output, and puts the value of a valid answer, or the message about
-// an invalid one, into the result. An error concerns the schema.
+// back by a limit. A refused or withheld answer is not sent back to the model. Check sets answer.Output, and puts
+// the value of a valid answer, or the message about an invalid one, into the result. An error concerns the schema.
 func (o RequiredOutput) Check(text string, answer *runs.ModelAnswer, result *stream.Result) error {
 	isFinal := answer.Count()+len(answer.Questions) == 0 && answer.Outcome == runs.OutcomeSuccess && answer.Exceeded == nil
 	if o.Output == nil || !isFinal {
