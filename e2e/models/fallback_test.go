@@ -155,13 +155,13 @@ func TestKillKeepsFallback(t *testing.T) {
 	g.on(prompt, func(w http.ResponseWriter, r *http.Request, provider string, n int) bool {
 		switch {
 		case provider == "anthropic" && n <= 2:
-			return refuse(w, 429, "3")
+			return refuse(w, 429, "10")
 		case provider == "openai" && n == 1:
 			close(second)
 			<-r.Context().Done()
 			return true
 		case provider == "openai" && n == 2:
-			return refuse(w, 429, "3")
+			return refuse(w, 429, "10")
 		}
 		return false
 	})
@@ -176,7 +176,8 @@ func TestKillKeepsFallback(t *testing.T) {
 	await(t, second)
 	p.Kill()
 	p.Start(t)
-	// The second model is called again and refuses, and the first one follows after three seconds.
+	// The second model is called again and refuses, and the first one follows after ten seconds: the
+	// kill is before that, also on a busy machine.
 	awaitAttempts(t, p.Endpoint, in, 3)
 	p.Kill()
 	p.Start(t)
