@@ -45,6 +45,7 @@ interface LastEvent {
   message?: string;
   outcome?: { type: string; interrupts?: OpenInterrupt[]; pendingToolCallIds?: string[] };
   result?: unknown;
+  metadata?: Record<string, unknown>;
 }
 
 /** Returns the result in the last event of a run. A run without one throws a RunError or a WaitingError. */
@@ -53,6 +54,7 @@ export function resultOf(threadId: string, runId: string, last: LastEvent | unde
   const { type = "success", interrupts = [], pendingToolCallIds = [] } = last?.outcome ?? {};
   if (type === "cancelled") throw new RunError(threadId, runId, "cancelled", "the run was cancelled");
   if (interrupts.length + pendingToolCallIds.length > 0) throw new WaitingError(threadId, runId, interrupts, pendingToolCallIds);
+  if (last?.metadata?.["perdure.nullResult"] === true) return null; // AG-UI omits a member that is null
   if (last?.result === undefined) throw new RunError(threadId, runId, "no_result", "the agent has no output");
   return last.result;
 }

@@ -62,6 +62,7 @@ for (const [transport, options] of Object.entries(allTransports)) {
       const { runId } = (await client.runs(threadId)).items[0]!;
       const run = await client.run(threadId, runId);
       assert.deepEqual([run.outcome, run.result], ["success", { total: 84 }]);
+      assert.equal(await client.call("undecided", "How much?"), null);
       await assert.rejects(client.call("stubborn", "How much?"), { name: "RunError", code: "invalid_output" });
       await assert.rejects(client.call("stepwise", "Go!"), { name: "RunError", code: "no_result" });
     });

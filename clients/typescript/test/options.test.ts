@@ -23,7 +23,7 @@ test("the routes derive from url, or from baseUrl and agent", async () => {
   assert.deepEqual(await requestPaths({ url: "http://s/chat", baseUrl: "http://s/perdure" }), ["/chat", "/perdure" + cancel]);
 });
 
-test("an error names the option that is skipReason or invalid", () => {
+test("an error names the option that is missing or invalid", () => {
   const base = { baseUrl: "http://s", agent: "a" };
   for (const [config, message] of [
     [{}, /url, or baseUrl and agent/],
