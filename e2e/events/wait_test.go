@@ -107,10 +107,10 @@ func readState(t *testing.T, p *kit.Endpoint, in kit.Input) (s stateOf) {
 func TestTimerSurvivesKill(t *testing.T) {
 	t.Parallel()
 	p := kit.SetupWith(t, definitions)
-	f, interrupt := begin(t, p, "pause", "perdure:timer", map[string]any{"nap": "4s"})
+	f, interrupt := begin(t, p, "pause", "perdure:timer", map[string]any{"nap": "8s"})
 	w := awaitWait(t, p.Endpoint, f.In.ThreadID)
-	if w.Kind != "timer" || w.ID != interrupt.ID || time.Until(w.Until) > 4*time.Second {
-		t.Errorf("wait = %+v, want the timer %s of 4 s", w, interrupt.ID)
+	if w.Kind != "timer" || w.ID != interrupt.ID || time.Until(w.Until) > 8*time.Second {
+		t.Errorf("wait = %+v, want the timer %s of 8 s", w, interrupt.ID)
 	}
 	if page := p.AwaitPending(t, "", nil...); len(page.Items) != 0 {
 		t.Errorf("the inbox has %v, want nothing", page.Items)
