@@ -173,7 +173,7 @@ CHAOS_SEED ?=
 
 .PHONY: chaos
 chaos: cold $(NODE_READY) ## Inject every fault into every phase of a run, then random faults for CHAOS_TIME; ARGS=-update writes the matrix of reliability.md
-	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestPipelineKilledAtEachEvent|TestCancelAtAnyMoment|TestUsageEqualsBilledUsage|TestMetricsEqualBilledUsage|TestReliabilityPage|TestFrameworksSurviveKills)$$' ./e2e/chaos ./e2e/approvals ./e2e/pipelines ./e2e/models ./e2e/remote -chaos $(ARGS)
+	CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) go test $(RACE) -count=1 -v -timeout 6h -run '^(TestMatrix|TestSchedule|TestTenApprovals|TestPipelineKilledAtEachEvent|TestCancelAtAnyMoment|TestUsageEqualsBilledUsage|TestMetricsEqualBilledUsage|TestReliabilityPage|TestFrameworksSurviveKills|TestEventsSurviveKills)$$' ./e2e/chaos ./e2e/approvals ./e2e/pipelines ./e2e/models ./e2e/remote ./e2e/events -chaos $(ARGS)
 
 # Number of NATS nodes that "make cluster" kills.
 KILLS ?= 20

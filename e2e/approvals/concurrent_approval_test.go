@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,10 +29,7 @@ const tenCalls = 10
 // 200 rounds, or as many as E2E_APPROVALS.
 func TestTenApprovals(t *testing.T) {
 	t.Parallel()
-	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := kit.ChaosSeed(t)
 	rounds, err := strconv.Atoi(os.Getenv("E2E_APPROVALS"))
 	switch {
 	case err == nil:
@@ -42,7 +38,7 @@ func TestTenApprovals(t *testing.T) {
 	default:
 		rounds = 10
 	}
-	t.Logf("CHAOS_SEED=%d, %d rounds", seed, rounds)
+	t.Logf("%d rounds", rounds)
 	charges := kit.StartChargeServer(t)
 	p := kit.NewPerdure(filepath.Join(t.TempDir(), "data"), kit.SharedModel)
 	p.Agents = charges.Agents(t)

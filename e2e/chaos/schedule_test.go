@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,15 +21,12 @@ const runsAtOnce = 40
 // faults and moments, which are counted in events, not in time. CHAOS_TIME is the length of the
 // schedule. Without -chaos it is one round.
 func TestSchedule(t *testing.T) {
-	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := kit.ChaosSeed(t)
 	length, err := time.ParseDuration(os.Getenv("CHAOS_TIME"))
 	if err != nil && *kit.Chaos {
 		length = 3 * time.Minute
 	}
-	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, length)
+	t.Logf("CHAOS_TIME=%s", length)
 	tb := setupTestbed(t)
 	end, runs := time.Now().Add(length), 0
 	for number := uint64(0); number == 0 || time.Now().Before(end) && !t.Failed(); number++ {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
@@ -115,11 +114,7 @@ type audit struct {
 func setupAudit(t *testing.T, wild bool) *audit {
 	t.Helper()
 	dayOf(t)
-	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("CHAOS_SEED=%d", seed)
+	seed := kit.ChaosSeed(t)
 	m := startMeter(t, rand.New(rand.NewPCG(seed, 1)))
 	p := kit.NewPerdure(t.TempDir()+"/data", kit.SharedModel)
 	p.Agents = t.TempDir()

@@ -3,7 +3,6 @@ package pipelines
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -74,11 +73,7 @@ func setupWorker(t *testing.T) *killTarget {
 // the pipeline.
 func TestPipelineKilledAtEachEvent(t *testing.T) {
 	t.Parallel()
-	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("CHAOS_SEED=%d", seed)
+	seed := kit.ChaosSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, place := range []struct {
 		name  string

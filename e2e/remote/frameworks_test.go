@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -238,11 +237,7 @@ func (o *orderRun) read(events *countdown) error {
 // chooses the victims and the moments, which are counted in events, not in time.
 func TestFrameworksSurviveKills(t *testing.T) {
 	t.Parallel()
-	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("CHAOS_SEED=%d", seed)
+	seed := kit.ChaosSeed(t)
 	kills, lanes, longest := len(victims), 3, 2*kit.WaitTimeout
 	if *kit.Chaos {
 		kills, lanes, longest = 100, 8, time.Hour

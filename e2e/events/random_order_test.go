@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,17 +15,13 @@ import (
 
 // TestEventsSurviveKills: runs wait for events, which arrive in random order, some twice, some before
 // the run, while the process is killed. Each run continues once, with its event. With -chaos these are
-// 1,000 runs and 10,000 events; EVENTS_SEED chooses the order.
+// 1,000 runs and 10,000 events; CHAOS_SEED chooses the order.
 func TestEventsSurviveKills(t *testing.T) {
 	runs, others, kills := 30, 120, 2
 	if *kit.Chaos {
 		runs, others, kills = 1000, 8500, 10
 	}
-	seed, err := strconv.ParseUint(os.Getenv("EVENTS_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("EVENTS_SEED=%d", seed)
+	seed := kit.ChaosSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	p := kit.SetupWith(t, definitions)
 
