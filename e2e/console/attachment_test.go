@@ -14,9 +14,13 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/e2e/kit"
 )
+
+// attachedFiles selects the files that a message refers to.
+const attachedFiles = "[aria-label='Attached files']"
 
 // transfer dispatches an event that gives an element a file.
 const transfer = `{
@@ -37,14 +41,13 @@ func testAttachments(t *testing.T, p *kit.Perdure) {
 		t.Fatal(err)
 	}
 	pixel := base64.StdEncoding.EncodeToString(picture)
-	const files = "[aria-label='Attached files']"
 	tab.Evaluate(fmt.Sprintf(transfer, pixel, "pasted.png", message, `target.dispatchEvent(new ClipboardEvent("paste", { ...options, clipboardData: data }));`), nil)
-	tab.Await(files, "pasted.png")
+	tab.Await(attachedFiles, "pasted.png")
 	tab.Evaluate(fmt.Sprintf(transfer, pixel, "dropped.png", "form[aria-label='New message']", `target.dispatchEvent(new DragEvent("dragover", { ...options, dataTransfer: data }));`), nil)
 	tab.Await("[data-dropping]", "")
 	tab.WantAccessible()
 	tab.Evaluate(fmt.Sprintf(transfer, pixel, "dropped.png", "form[aria-label='New message']", `target.dispatchEvent(new DragEvent("drop", { ...options, dataTransfer: data }));`), nil)
-	tab.Await(files, "dropped.png")
+	tab.Await(attachedFiles, "dropped.png")
 	tab.AwaitGone("[data-dropping]")
 
 	tab.Evaluate(`{
@@ -57,7 +60,7 @@ func testAttachments(t *testing.T, p *kit.Perdure) {
 	say(tab, "Look at this")
 	tab.Await(transcript+" img[alt='dropped.png']", "")
 	tab.Await("[data-kind=text]", "I see it.")
-	tab.AwaitGone(files)
+	tab.AwaitGone(attachedFiles)
 	tab.AwaitGone(transcript + " img[alt='pasted.png']")
 }
 
@@ -67,6 +70,7 @@ type cutProxy struct {
 	*httptest.Server
 
 	release chan struct{} // closed to break the connection
+	deleted chan struct{} // receives a value after each DELETE
 	patches atomic.Int64
 	bytes   atomic.Int64 // in the bodies of the PATCH requests
 }
@@ -78,7 +82,7 @@ func startCutProxy(t *testing.T, to string, limit int64) *cutProxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &cutProxy{release: make(chan struct{})}
+	p := &cutProxy{release: make(chan struct{}), deleted: make(chan struct{}, 1)}
 	forward := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -97,6 +101,9 @@ func startCutProxy(t *testing.T, to string, limit int64) *cutProxy {
 			r.Body = io.NopCloser(io.TeeReader(body, counter{&p.bytes}))
 		}
 		forward.ServeHTTP(w, r)
+		if r.Method == http.MethodDelete {
+			p.deleted <- struct{}{}
+		}
 	}))
 	t.Cleanup(p.Close)
 	return p
@@ -117,12 +124,9 @@ func (c counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// testLargeAttachment: a person attaches a file of 12 MiB. The page shows how much has arrived, and
-// continues the upload when its connection breaks. The file has all bytes, and none was sent twice
-// except for those of one part.
-func testLargeAttachment(t *testing.T, p *kit.Perdure) {
-	const part = 4 << 20
-	content := bytes.Repeat([]byte("All work and no play.\n"), 12<<20/22)
+// attachLarge attaches a file, and waits until the page shows that the server has a part of it.
+func attachLarge(t *testing.T, p *kit.Perdure, content []byte) (*cutProxy, *kit.Tab) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "large.txt")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -131,13 +135,39 @@ func testLargeAttachment(t *testing.T, p *kit.Perdure) {
 	tab := kit.OpenTab(t, proxy.URL+"/console/chat/echo", "Failed to load resource")
 	tab.Await(message, "")
 	tab.Choose("input[type=file]", path)
-	const files = "[aria-label='Attached files']"
-	tab.Await(files, "4.2 MB of 12.6 MB")
-	tab.Await(files+" progress[aria-label='Uploaded']", "")
+	tab.Await(attachedFiles, "4.2 MB of 12.6 MB")
+	return proxy, tab
+}
+
+// testStoppedAttachment: a person stops an upload. The server deletes it, and the message can be sent
+// without it.
+func testStoppedAttachment(t *testing.T, p *kit.Perdure) {
+	proxy, tab := attachLarge(t, p, make([]byte, 12<<20))
+	defer close(proxy.release)
+	tab.Click("role=button[name='Stop the upload']")
+	tab.AwaitGone(attachedFiles)
+	select {
+	case <-proxy.deleted:
+	case <-time.After(kit.WaitTimeout):
+		t.Error("the page has not deleted the upload")
+	}
+	tab.AwaitGone("main [role=alert]")
+	say(tab, "Look at this")
+	tab.Await("[data-kind=text]", "I see it.")
+}
+
+// testLargeAttachment: a person attaches a file of 12 MiB. The page shows how much has arrived, and
+// continues the upload when its connection breaks. The file has all bytes, and none was sent twice
+// except for those of one part.
+func testLargeAttachment(t *testing.T, p *kit.Perdure) {
+	const part = 4 << 20
+	content := bytes.Repeat([]byte("All work and no play.\n"), 12<<20/22)
+	proxy, tab := attachLarge(t, p, content)
+	tab.Await(attachedFiles+" progress[aria-label='Uploaded']", "")
 	tab.WantAccessible()
 	close(proxy.release)
-	tab.Await(files+" button[aria-label='Remove large.txt']", "")
-	tab.AwaitGone(files + " progress")
+	tab.Await(attachedFiles+" button[aria-label='Remove large.txt']", "")
+	tab.AwaitGone(attachedFiles + " progress")
 	say(tab, "Look at this")
 	tab.Await("[data-kind=text]", "I see it.")
 

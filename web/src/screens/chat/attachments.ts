@@ -12,12 +12,13 @@ export interface Attachment {
 
 /**
  * Uploads files, and returns parts of a message that refer to them. Calls onProgress with the bytes of a file that the
- * server has. Rejects with an error that names the file, and then ends the other uploads.
+ * server has. Rejects with an error that names the file, also when the signal is aborted, and then ends the other uploads.
  */
-export async function uploadFiles(client: PerdureClient, files: readonly File[], onProgress: (file: File, sent: number) => void): Promise<Attachment[]> {
+export async function uploadFiles(client: PerdureClient, files: readonly File[], signal: AbortSignal, onProgress: (file: File, sent: number) => void): Promise<Attachment[]> {
   const abort = new AbortController();
+  const uploads = AbortSignal.any([signal, abort.signal]);
   try {
-    return await Promise.all(files.map((file) => upload(client, file, { signal: abort.signal, onProgress: (sent) => onProgress(file, sent) })));
+    return await Promise.all(files.map((file) => upload(client, file, { signal: uploads, onProgress: (sent) => onProgress(file, sent) })));
   } finally {
     abort.abort(); // without effect on uploads that have ended
   }

@@ -1,5 +1,5 @@
 import type { ContentPart } from "@perdure/client";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, memo, type RefObject, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, memo, type RefObject, useEffect, useRef, useState } from "react";
 import { Button, IconButton } from "../../components/button";
 import { Choice } from "../../components/choice";
 import { AttachIcon, CloseIcon, SendIcon, StopIcon } from "../../components/icons";
@@ -44,17 +44,24 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
   const [onBusy, setOnBusy] = useState<OnBusy>("steer");
   const [error, setError] = useState<unknown>();
   const [uploads, setUploads] = useState<Uploads>(new Map());
+  const uploading = useRef<AbortController>(undefined); // aborts the active uploads
   const client = useClient();
+  const stopUploads = () => {
+    uploading.current?.abort();
+    uploading.current = undefined;
+  };
+  useEffect(() => stopUploads, []);
   const isEmpty = text.trim() === "" && files.length === 0;
   const attach = async (added: readonly File[]) => {
+    const { signal } = (uploading.current ??= new AbortController());
     setError(undefined);
     setUploads((current) => new Map([...current, ...added.map((file) => [file, 0] as const)]));
     const progress = (file: File, sent: number) => setUploads((current) => (current.has(file) ? new Map([...current, [file, sent]]) : current));
     try {
-      const uploaded = await uploadFiles(client, added, progress);
+      const uploaded = await uploadFiles(client, added, signal, progress);
       setFiles((current) => [...current, ...uploaded]);
     } catch (reason) {
-      setError(reason);
+      if (!signal.aborted) setError(reason);
     } finally {
       setUploads((current) => new Map([...current].filter(([file]) => !added.includes(file))));
     }
@@ -94,7 +101,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     <form className={styles.composer} aria-label="New message" onSubmit={(event) => { event.preventDefault(); void send(); }} {...transfer.target}>
       {error !== undefined && <Problem error={error} />}
       <div className={styles.box} data-dropping={transfer.isOver || undefined}>
-        <Files files={files} uploads={uploads} onRemove={remove} />
+        <Files files={files} uploads={uploads} onRemove={remove} onStop={() => { stopUploads(); field.current?.focus(); }} />
         <textarea ref={field} aria-label="Message" className={styles.field} placeholder={placeholder} rows={1} value={text} onChange={(event) => setText(event.target.value)}
           onPaste={transfer.paste} onKeyDown={press} />
         <div className={styles.tools}>
@@ -145,7 +152,7 @@ function useTransfer(attach: (files: readonly File[]) => unknown) {
   return { isOver, paste, target: { onDragOver: over, onDragLeave: () => setOver(false), onDrop: drop } };
 }
 
-function Files({ files, uploads, onRemove }: { files: readonly Attachment[]; uploads: Uploads; onRemove: (id: string) => void }) {
+function Files({ files, uploads, onRemove, onStop }: { files: readonly Attachment[]; uploads: Uploads; onRemove: (id: string) => void; onStop: () => void }) {
   if (files.length + uploads.size === 0) return null;
   return (
     <ul className={styles.chips} aria-label="Attached files">
@@ -157,13 +164,13 @@ function Files({ files, uploads, onRemove }: { files: readonly Attachment[]; upl
           <button type="button" aria-label={`Remove ${safeText(name)}`} onClick={() => onRemove(id)}><CloseIcon /></button>
         </li>
       ))}
-      {uploads.size > 0 && <Uploading uploads={uploads} />}
+      {uploads.size > 0 && <Uploading uploads={uploads} onStop={onStop} />}
     </ul>
   );
 }
 
 // The bar appears with the first bytes that the server has, and so for large files only.
-function Uploading({ uploads }: { uploads: Uploads }) {
+function Uploading({ uploads, onStop }: { uploads: Uploads; onStop: () => void }) {
   const total = [...uploads.keys()].reduce((sum, { size }) => sum + size, 0);
   const sent = [...uploads.values()].reduce((sum, bytes) => sum + bytes, 0);
   return (
@@ -171,6 +178,7 @@ function Uploading({ uploads }: { uploads: Uploads }) {
       <span role="status">Uploading…</span>
       {sent > 0 && <progress value={sent} max={total} aria-label="Uploaded" />}
       {sent > 0 && <span className="muted">{sizeText(sent)} of {sizeText(total)}</span>}
+      <button type="button" aria-label={uploads.size === 1 ? "Stop the upload" : "Stop the uploads"} onClick={onStop}><CloseIcon /></button>
     </li>
   );
 }
