@@ -132,12 +132,11 @@ func (l *Log) purgeBlobs(ctx context.Context, t Thread) error {
 
 // purgeListedBlobs removes the blobs of a thread that the index has, each before its key.
 func (l *Log) purgeListedBlobs(ctx context.Context, t Thread) error {
-	keys, err := l.index.ListKeysFiltered(ctx, l.blobKey(l.ThreadSubject(t), "*"))
+	keys, err := Keys(ctx, l.index, l.blobKey(l.ThreadSubject(t), "*"))
 	if err != nil {
-		return fmt.Errorf("stream: list blobs: %w", asUnavailable(err))
+		return err
 	}
-	defer func() { _ = keys.Stop() }()
-	for key := range keys.Keys() {
+	for _, key := range keys {
 		entry, err := l.index.Get(ctx, key)
 		if err == nil {
 			if err := l.PurgeBlob(ctx, string(entry.Value())); err != nil {

@@ -213,12 +213,12 @@ func (c *Catalog) latestOfReplica(ctx context.Context, tenant, name string) (Pub
 // Names returns the names of all agents of the platform in the bucket, unordered. It does not
 // require Watch.
 func (c *Catalog) Names(ctx context.Context) ([]string, error) {
-	lister, err := c.kv.ListKeysFiltered(ctx, publishedPrefix+"*.*")
+	keys, err := stream.Keys(ctx, c.kv, publishedPrefix+"*.*")
 	if err != nil {
-		return nil, fmt.Errorf("catalog: names: %w: %w", stream.ErrUnavailable, err)
+		return nil, fmt.Errorf("catalog: names: %w", err)
 	}
 	names := map[string]bool{}
-	for key := range lister.Keys() {
+	for _, key := range keys {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, publishedPrefix), ".")
 		names[name] = true
 	}

@@ -185,20 +185,6 @@ func (k *Keys) erase(ctx context.Context, revision uint64) error {
 	return asUnavailable(err)
 }
 
-// list returns the keys of the bucket that match a pattern.
-func (k *Keys) list(ctx context.Context, pattern string) ([]string, error) {
-	keys, err := k.bucket.ListKeysFiltered(ctx, pattern)
-	if err != nil {
-		return nil, asUnavailable(err)
-	}
-	defer func() { _ = keys.Stop() }()
-	var names []string
-	for name := range keys.Keys() {
-		names = append(names, name)
-	}
-	return names, nil
-}
-
 // asUnavailable marks an error of the bucket as stream.ErrUnavailable. It returns nil, and the end of
 // a cancelled request, unchanged.
 func asUnavailable(err error) error {

@@ -21,7 +21,7 @@ func (k *Keys) Operator() string { return k.operators[0].ID }
 // RotateOperator encrypts the keys of all tenants with the first of the operator's keys, and returns
 // their number. Afterwards the operator's other keys are not in use.
 func (k *Keys) RotateOperator(ctx context.Context) (int, error) {
-	tenants, err := k.list(ctx, tenantPrefix+"*")
+	tenants, err := stream.Keys(ctx, k.bucket, tenantPrefix+"*")
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ func (k *Keys) RotateOperator(ctx context.Context) (int, error) {
 // The key that encrypted before stays in the tenant's keyset until the next rotation: a process that
 // has not received the new one yet may still encrypt a thread's key with it. Older keys are removed.
 func (k *Keys) RotateTenants(ctx context.Context) (tenants, threads int, err error) {
-	names, err := k.list(ctx, tenantPrefix+"*")
+	names, err := stream.Keys(ctx, k.bucket, tenantPrefix+"*")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -64,7 +64,7 @@ func (k *Keys) rotateTenant(ctx context.Context, tenant string) (threads int, er
 	if err != nil {
 		return 0, err
 	}
-	names, err := k.list(ctx, threadPrefix+tenant+".*")
+	names, err := stream.Keys(ctx, k.bucket, threadPrefix+tenant+".*")
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (k *Keys) rotateTenant(ctx context.Context, tenant string) (threads int, er
 // RotateThreads gives every thread a new data key, and returns their number. The earlier keys stay in
 // the thread's keyset, for what they have encrypted.
 func (k *Keys) RotateThreads(ctx context.Context) (int, error) {
-	names, err := k.list(ctx, threadPrefix+">")
+	names, err := stream.Keys(ctx, k.bucket, threadPrefix+">")
 	if err != nil {
 		return 0, err
 	}

@@ -97,7 +97,7 @@ func (k *Keys) operatorKey(id string) (bound, error) {
 
 // checkTenantKeys checks that the operator's keys include those of all tenants. It decrypts none.
 func (k *Keys) checkTenantKeys(ctx context.Context) error {
-	tenants, err := k.list(ctx, tenantPrefix+"*")
+	tenants, err := stream.Keys(ctx, k.bucket, tenantPrefix+"*")
 	if err != nil {
 		return err
 	}

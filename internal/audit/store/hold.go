@@ -113,17 +113,13 @@ func (h *Holds) any(ctx context.Context, c Chain) (bool, error) {
 
 // keys returns the keys of the holds on the tenant of a chain, and on its threads.
 func (h *Holds) keys(ctx context.Context, c Chain) (map[string]bool, error) {
-	keys, err := h.bucket.ListKeysFiltered(ctx, c.key()+".>")
+	keys, err := stream.Keys(ctx, h.bucket, c.key()+".>")
 	if err != nil {
-		return nil, fmt.Errorf("audit: list holds: %w: %w", stream.ErrUnavailable, err)
+		return nil, fmt.Errorf("audit: list holds: %w", err)
 	}
-	defer func() { _ = keys.Stop() }()
 	all := map[string]bool{}
-	for key := range keys.Keys() {
+	for _, key := range keys {
 		all[key] = true
-	}
-	if ctx.Err() != nil { // the channel is also closed when ctx ends: then the list is incomplete
-		return nil, fmt.Errorf("audit: list holds: %w: %w", stream.ErrUnavailable, context.Cause(ctx))
 	}
 	return all, nil
 }

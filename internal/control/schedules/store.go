@@ -140,22 +140,6 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	return asUnavailable(s.kv.Purge(ctx, key(tenant, id)))
 }
 
-// keys returns the keys of a tenant's schedules.
-func (s *Store) keys(ctx context.Context, tenant string) ([]string, error) {
-	keys, err := s.kv.ListKeysFiltered(ctx, stream.KeyToken(tenant)+".*")
-	if err != nil {
-		return nil, asUnavailable(err)
-	}
-	var all []string
-	for k := range keys.Keys() {
-		all = append(all, k)
-	}
-	if ctx.Err() != nil { // the channel is also closed when ctx ends: then the list is incomplete
-		return nil, asUnavailable(context.Cause(ctx))
-	}
-	return all, nil
-}
-
 // List returns up to limit schedules of a tenant in the order of their keys, after a page's cursor;
 // "" = from the beginning. next is the cursor of the next page; "" = there is none. Schedules that
 // are deleted meanwhile are left out. Errors: stream.ErrInvalidCursor.
@@ -164,11 +148,10 @@ func (s *Store) List(ctx context.Context, tenant, after string, limit int) (page
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := s.keys(ctx, tenant)
+	all, err := stream.Keys(ctx, s.kv, stream.KeyToken(tenant)+".*")
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("schedules: %w", err)
 	}
-	slices.Sort(all)
 	first, found := slices.BinarySearch(all, afterKey)
 	if found {
 		first++

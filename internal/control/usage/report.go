@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/stream"
 )
 
 // Group is what a report is grouped by.
@@ -82,7 +83,7 @@ func (l *Ledger) Report(ctx context.Context, q Query) ([]Item, error) {
 	if err != nil {
 		return nil, asUnavailable(err)
 	}
-	defer stop(watcher)
+	defer stream.StopWatch(watcher)
 	sum, seen := sums{}, map[string]bool{}
 	for {
 		select {
@@ -109,15 +110,6 @@ func (l *Ledger) Report(ctx context.Context, q Query) ([]Item, error) {
 			return nil, asUnavailable(context.Cause(ctx))
 		}
 	}
-}
-
-// stop ends a watcher. Its goroutine blocks until the entries that it has received are read.
-func stop(watcher jetstream.KeyWatcher) {
-	_ = watcher.Stop()
-	go func() {
-		for range watcher.Updates() { // drop the entries
-		}
-	}()
 }
 
 // group identifies an item.
