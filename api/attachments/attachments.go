@@ -21,11 +21,11 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// minMoved is the size from which base64 data is moved to a file, in characters. Smaller data, such as
+// minExtracted is the size from which base64 data becomes a file, in characters. Smaller data, such as
 // icons, costs less in the message.
-const minMoved = 8 << 10
+const minExtracted = 8 << 10
 
-// Attachments moves and checks the files of messages. It has no state of its own, and is safe for
+// Attachments extracts and checks the files of messages. It has no state of its own, and is safe for
 // concurrent use.
 type Attachments struct {
 	Store  *files.Store
@@ -34,21 +34,21 @@ type Attachments struct {
 	Meter  *quota.Meter
 }
 
-// Moved has the data of base64 parts that Move has replaced, by the IDs of their files.
-type Moved map[string]files.Upload
+// Extracted has the data of base64 parts that Extract has replaced, by the IDs of their files.
+type Extracted map[string]files.Upload
 
-// Move returns the messages of a thread with the URLs of files in place of base64 data, and the data. It
-// treats the data of data: URLs like base64 data. It writes nothing. The same message is moved to the same
+// Extract returns the messages of a thread with the URLs of files in place of base64 data, and the data. It
+// treats the data of data: URLs like base64 data. It writes nothing: Attach stores the files. The same message has the same
 // files each time, so a client that sends its list again sends what the thread has. isKnown reports whether
 // the thread has a message as it is: it stays.
-func (a *Attachments) Move(ctx context.Context, thread stream.Thread, messages []agui.Message, isKnown func(agui.Message) bool) ([]agui.Message, Moved, error) {
-	moved := Moved{}
+func (a *Attachments) Extract(ctx context.Context, thread stream.Thread, messages []agui.Message, isKnown func(agui.Message) bool) ([]agui.Message, Extracted, error) {
+	extracted := Extracted{}
 	var changed []agui.Message
 	for i, m := range messages {
 		if !hasData(m) || isKnown(m) {
 			continue
 		}
-		content, err := a.move(ctx, thread, m.Content, moved)
+		content, err := a.extract(ctx, thread, m.Content, extracted)
 		if err != nil {
 			return nil, nil, problem.Within(fmt.Sprintf("/messages/%d/content", i), err)
 		}
@@ -58,12 +58,12 @@ func (a *Attachments) Move(ctx context.Context, thread stream.Thread, messages [
 		changed[i].Content = content
 	}
 	if changed == nil {
-		return messages, moved, nil
+		return messages, extracted, nil
 	}
-	return changed, moved, nil
+	return changed, extracted, nil
 }
 
-// hasData reports whether a part of a message has data to move, or a data: URL.
+// hasData reports whether a part of a message has data to extract, or a data: URL.
 func hasData(m agui.Message) bool {
 	if m.Content.IsText() {
 		return false
@@ -77,11 +77,11 @@ func hasData(m agui.Message) bool {
 }
 
 func isData(p agui.ContentPart) bool {
-	return p.Source != nil && p.Source.Type == agui.SourceData && len(p.Source.Value) >= minMoved
+	return p.Source != nil && p.Source.Type == agui.SourceData && len(p.Source.Value) >= minExtracted
 }
 
-// move returns content with URLs of files in place of data. The error has the pointer to the part.
-func (a *Attachments) move(ctx context.Context, thread stream.Thread, content agui.Content, moved Moved) (agui.Content, error) {
+// extract returns content with URLs of files in place of data. The error has the pointer to the part.
+func (a *Attachments) extract(ctx context.Context, thread stream.Thread, content agui.Content, extracted Extracted) (agui.Content, error) {
 	parts := append([]agui.ContentPart(nil), content.Parts()...)
 	for i, p := range parts {
 		if isDataURL(p) {
@@ -102,11 +102,11 @@ func (a *Attachments) move(ctx context.Context, thread stream.Thread, content ag
 		if int64(len(data)) > a.Store.MaxSize() {
 			return content, problem.BadRequest("invalid_input", fmt.Sprintf("/%d/source/value", i), fmt.Sprintf("may have at most %d bytes", a.Store.MaxSize()))
 		}
-		if u.ID, err = a.Store.MovedID(ctx, thread.Tenant, thread.ID, u.Type, u.Name, data); err != nil {
+		if u.ID, err = a.Store.ExtractedID(ctx, thread.Tenant, thread.ID, u.Type, u.Name, data); err != nil {
 			return content, err
 		}
 		u.Body = bytes.NewReader(data)
-		moved[u.ID] = u
+		extracted[u.ID] = u
 		source := *p.Source
 		source.Type, source.Value, source.MimeType = agui.SourceURL, files.Path+u.ID, u.Type
 		parts[i].Source = &source
@@ -131,16 +131,17 @@ func nameOf(p agui.ContentPart) string {
 	return CleanName(metadata.Filename)
 }
 
-// Attach stores the moved files of new messages, checks that the caller may read the other ones, and
-// adds the thread to all of them. pointer returns the JSON pointer to a message. Attach may be
-// repeated. Errors: 404 unknown_file, 422 file_infected, 429 quota_exceeded, with the pointer to the part.
-func (a *Attachments) Attach(ctx context.Context, thread stream.Thread, accepted stream.Acceptance, moved Moved, pointer func(messageID string) string) error {
+// Attach stores the extracted files of new messages, checks that the caller may read the other ones, and
+// adds the thread to all of them. pointer returns the JSON pointer to a message. A repetition needs the data of
+// another call of Extract. Errors, with the pointer to the part: 403 forbidden, 404 unknown_file, 409
+// too_many_references, 422 file_infected, 429 quota_exceeded.
+func (a *Attachments) Attach(ctx context.Context, thread stream.Thread, accepted stream.Acceptance, extracted Extracted, pointer func(messageID string) string) error {
 	attach := func(m *agui.Message) error {
 		for i, p := range m.Content.Parts() {
 			if p.Source == nil || p.Source.Type != agui.SourceURL {
 				continue
 			}
-			if err := a.attachPart(ctx, thread, p.Source.Value, moved); err != nil {
+			if err := a.attachPart(ctx, thread, p.Source.Value, extracted); err != nil {
 				return problem.Within(fmt.Sprintf("%s/content/%d/source/value", pointer(m.ID), i), err)
 			}
 		}
@@ -163,7 +164,7 @@ func (a *Attachments) Attach(ctx context.Context, thread stream.Thread, accepted
 }
 
 // attachPart attaches the file of a URL. Other URLs are not those of files.
-func (a *Attachments) attachPart(ctx context.Context, thread stream.Thread, url string, moved Moved) error {
+func (a *Attachments) attachPart(ctx context.Context, thread stream.Thread, url string, extracted Extracted) error {
 	if !strings.HasPrefix(url, files.Path) {
 		return nil
 	}
@@ -171,7 +172,7 @@ func (a *Attachments) attachPart(ctx context.Context, thread stream.Thread, url 
 	if !ok {
 		return problem.Unknown("file", strings.TrimPrefix(url, files.Path))
 	}
-	if u, ok := moved[id]; ok {
+	if u, ok := extracted[id]; ok {
 		return a.store(ctx, thread, u)
 	}
 	if _, err := a.Readable(ctx, thread.Tenant, id); err != nil {
@@ -181,13 +182,13 @@ func (a *Attachments) attachPart(ctx context.Context, thread stream.Thread, url 
 	return Problem(id, a.Store.Attach(ctx, thread.Tenant, id, thread.ID))
 }
 
-// store stores a moved file, unless it exists.
+// store stores an extracted file, unless it exists.
 func (a *Attachments) store(ctx context.Context, thread stream.Thread, u files.Upload) error {
 	err := a.Store.Attach(ctx, thread.Tenant, u.ID, thread.ID)
 	if !errors.Is(err, files.ErrUnknown) {
 		return Problem(u.ID, err)
 	}
-	_, err = a.Put(ctx, u, u.Body.(*bytes.Reader).Size()) //nolint:forcetypeassert // move makes it
+	_, err = a.Put(ctx, u, u.Body.(*bytes.Reader).Size()) //nolint:forcetypeassert // extract makes it
 	return Problem(u.ID, err)
 }
 
@@ -248,9 +249,9 @@ func (a *Attachments) Release(ctx context.Context, thread stream.Thread) error {
 	return nil
 }
 
-// Share adds a fork to the threads of the files to which its messages refer. Files that were deleted
-// are left out.
-func (a *Attachments) Share(ctx context.Context, fork stream.Thread, messages iter.Seq[agui.Message]) error {
+// Share adds a fork to the threads of the files to which its messages refer. It leaves out files that were
+// deleted, and those that are not of the thread that is forked: a tool or a model may write any URL.
+func (a *Attachments) Share(ctx context.Context, from, fork stream.Thread, messages iter.Seq[agui.Message]) error {
 	for m := range messages {
 		for _, p := range m.Content.Parts() {
 			if p.Source == nil || p.Source.Type != agui.SourceURL {
@@ -260,12 +261,22 @@ func (a *Attachments) Share(ctx context.Context, fork stream.Thread, messages it
 			if !ok {
 				continue
 			}
-			if err := a.Store.Attach(ctx, fork.Tenant, id, fork.ID); err != nil && !errors.Is(err, files.ErrUnknown) {
+			if err := a.share(ctx, from, fork, id); err != nil && !errors.Is(err, files.ErrUnknown) {
 				return Problem(id, err)
 			}
 		}
 	}
 	return nil
+}
+
+// share adds a fork to the threads of a file, if the thread that is forked is one of them. Errors:
+// files.ErrUnknown, files.ErrManyThreads.
+func (a *Attachments) share(ctx context.Context, from, fork stream.Thread, id string) error {
+	f, err := a.Store.Find(ctx, fork.Tenant, id)
+	if err != nil || !f.IsOf(from.ID) {
+		return err
+	}
+	return a.Store.Attach(ctx, fork.Tenant, id, fork.ID)
 }
 
 // Problem maps an error of files about a file to its answer. Other errors, and nil, are returned

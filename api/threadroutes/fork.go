@@ -100,11 +100,11 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, at string, to stream
 	case err != nil:
 		return "", err
 	}
-	return cursor, r.shareFiles(ctx, to)
+	return cursor, r.shareFiles(ctx, from.Thread, to)
 }
 
 // shareFiles adds a fork to the threads of the files of its messages.
-func (r *Routes) shareFiles(ctx context.Context, fork stream.Thread) error {
+func (r *Routes) shareFiles(ctx context.Context, from, fork stream.Thread) error {
 	if r.files == nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (r *Routes) shareFiles(ctx context.Context, fork stream.Thread) error {
 	if err != nil {
 		return err
 	}
-	return r.files.Share(ctx, fork, func(yield func(agui.Message) bool) {
+	return r.files.Share(ctx, from, fork, func(yield func(agui.Message) bool) {
 		for _, e := range snap.Entries {
 			if !yield(e.Message) {
 				return
