@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure/api/request"
 	"github.com/perdure/perdure/internal/audit"
 	"github.com/perdure/perdure/internal/auth"
-	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/files"
 )
 
@@ -53,15 +52,15 @@ type exchange struct {
 	failure error            // of the store: tusd's answer has not its meaning
 }
 
-// exchange returns the handler of a method of the protocol; nil = OPTIONS. It serves /v1/uploads and
+// uploadHandler returns the handler of a method of the protocol; nil = OPTIONS. It serves /v1/uploads and
 // /v1/uploads/{upload}. The bytes of a PATCH that breaks off are kept. Errors: 400 empty_file,
 // 404 unknown_upload, 409 upload_changed, 409 wrong_offset, 412 unsupported_tus_version, 413 too_large,
 // 422 file_infected, 422 too_many_parts, 429 quota_exceeded.
-func (r *Routes) exchange(serve func(*tus.UnroutedHandler, http.ResponseWriter, *http.Request)) func(*gin.Context) error {
+func (r *Routes) uploadHandler(serve func(*tus.UnroutedHandler, http.ResponseWriter, *http.Request)) func(*gin.Context) error {
 	return func(c *gin.Context) error {
 		c.Header("Tus-Resumable", "1.0.0")
 		c.Header("Tus-Version", "1.0.0")
-		x, err := r.begin(c)
+		x, err := r.newExchange(c)
 		if err != nil {
 			return err
 		}
@@ -103,20 +102,13 @@ func (x *exchange) undo(method string) {
 	_ = x.routes.Store.DeleteUpload(ctx, x.upload.Tenant, x.upload.ID) // else it expires
 }
 
-// begin returns the exchange of a request whose caller may upload files.
-func (r *Routes) begin(c *gin.Context) (*exchange, error) {
-	ctx := c.Request.Context()
-	caller, err := request.Principal(ctx)
+// newExchange returns the exchange of a request whose caller may upload files.
+func (r *Routes) newExchange(c *gin.Context) (*exchange, error) {
+	caller, err := r.uploader(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Access.CheckTenant(ctx, policy.CreateFile); err != nil {
-		return nil, err
-	}
-	if err := checkCoding(c); err != nil {
-		return nil, err
-	}
-	return &exchange{routes: r, ctx: ctx, caller: caller}, nil
+	return &exchange{routes: r, ctx: c.Request.Context(), caller: caller}, nil
 }
 
 // silent is the logger of tusd, whose lines would have the paths and errors of all requests.

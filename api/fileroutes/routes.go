@@ -7,7 +7,9 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -42,12 +44,12 @@ func (r *Routes) Register(v1 *gin.RouterGroup) {
 	v1.HEAD("/files/:file", r.Handle(r.download))
 	v1.GET("/files/:file/metadata", r.Handle(r.describe))
 	v1.DELETE("/files/:file", r.Handle(r.remove))
-	v1.OPTIONS("/uploads", r.Handle(r.exchange(nil)))
-	v1.OPTIONS("/uploads/:upload", r.Handle(r.exchange(nil)))
-	v1.POST("/uploads", r.Handle(r.exchange((*tus.UnroutedHandler).PostFile)))
-	v1.HEAD("/uploads/:upload", r.Handle(r.exchange((*tus.UnroutedHandler).HeadFile)))
-	v1.PATCH("/uploads/:upload", r.Handle(r.exchange((*tus.UnroutedHandler).PatchFile)))
-	v1.DELETE("/uploads/:upload", r.Handle(r.exchange((*tus.UnroutedHandler).DelFile)))
+	v1.OPTIONS("/uploads", r.Handle(r.uploadHandler(nil)))
+	v1.OPTIONS("/uploads/:upload", r.Handle(r.uploadHandler(nil)))
+	v1.POST("/uploads", r.Handle(r.uploadHandler((*tus.UnroutedHandler).PostFile)))
+	v1.HEAD("/uploads/:upload", r.Handle(r.uploadHandler((*tus.UnroutedHandler).HeadFile)))
+	v1.PATCH("/uploads/:upload", r.Handle(r.uploadHandler((*tus.UnroutedHandler).PatchFile)))
+	v1.DELETE("/uploads/:upload", r.Handle(r.uploadHandler((*tus.UnroutedHandler).DelFile)))
 }
 
 // file is a file as clients get it.
@@ -62,8 +64,8 @@ type file struct {
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
-// shown returns a file as clients get it.
-func shown(f *files.File) file {
+// fileOf returns a file as clients get it.
+func fileOf(f *files.File) file {
 	s := file{ID: f.ID, URL: f.URL(), Name: f.Name, Type: f.Type, Size: f.Size, CreatedAt: f.CreatedAt.Format(time.RFC3339)}
 	if at := f.ExpiresAt(); !at.IsZero() {
 		s.ExpiresAt = at.Format(time.RFC3339)
@@ -96,7 +98,7 @@ func (r *Routes) list(c *gin.Context) error {
 	for _, indexed := range all {
 		f, err := r.Store.Find(c.Request.Context(), caller.Tenant, indexed.ID) // the index has no names
 		if err == nil {
-			page.Items = append(page.Items, shown(f))
+			page.Items = append(page.Items, fileOf(f))
 		} else if err := attachments.Problem(indexed.ID, err); problem.Of(err).Status != http.StatusNotFound {
 			return err
 		}
@@ -119,7 +121,7 @@ func (r *Routes) describe(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return request.WriteJSON(c, http.StatusOK, shown(f))
+	return request.WriteJSON(c, http.StatusOK, fileOf(f))
 }
 
 // maxRanges bounds the ranges of a download, because each reads a whole chunk of the storage. A request
@@ -138,7 +140,8 @@ func (r *Routes) download(c *gin.Context) error {
 	if err != nil {
 		return attachments.Problem(f.ID, err)
 	}
-	defer content.Close() //nolint:errcheck // the content was read
+	reader := &contentReader{content: content}
+	defer func() { _ = reader.close() }()
 	disposition := "attachment"
 	if files.IsInline(f.Type) {
 		disposition = "inline"
@@ -155,16 +158,17 @@ func (r *Routes) download(c *gin.Context) error {
 	if !hasRanges(c.Request) {
 		c.Request.Header.Del("Range")
 	}
-	served, w := &served{Content: content}, &refusing{ResponseWriter: c.Writer}
-	http.ServeContent(w, c.Request, "", f.CreatedAt, served)
-	if served.err == nil && w.refusal == nil || c.Writer.Written() {
+	w := &refusalWriter{ResponseWriter: c.Writer}
+	http.ServeContent(w, c.Request, "", f.CreatedAt, reader)
+	failure := reader.close()
+	if failure == nil && w.refusal == nil || c.Writer.Written() {
 		return nil // with an error, the connection is closed before the last byte
 	}
 	contentRange := h.Get("Content-Range")
 	clear(h)
 	maps.Copy(h, before)
 	if w.refusal == nil {
-		return served.err
+		return failure
 	}
 	if w.refusal.Status == http.StatusRequestedRangeNotSatisfiable {
 		h.Set("Content-Range", contentRange) // has the size of the file
@@ -172,16 +176,16 @@ func (r *Routes) download(c *gin.Context) error {
 	return w.refusal
 }
 
-// refusing is a response writer that keeps a refusal of http.ServeContent from the client: its body is a text, or
+// refusalWriter is a response writer that keeps a refusal of http.ServeContent from the client: its body is a text, or
 // empty.
-type refusing struct {
+type refusalWriter struct {
 	http.ResponseWriter
 
 	refusal *problem.Problem // nil = the content is served
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *refusing) WriteHeader(status int) {
+func (w *refusalWriter) WriteHeader(status int) {
 	switch status {
 	case http.StatusPreconditionFailed:
 		w.refusal = problem.New(status, "precondition_failed", "If-Match has not the ETag of the file, or the file is newer than If-Unmodified-Since")
@@ -193,7 +197,7 @@ func (w *refusing) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (w *refusing) Write(p []byte) (int, error) {
+func (w *refusalWriter) Write(p []byte) (int, error) {
 	if w.refusal != nil {
 		return len(p), nil //nolint:nilerr // the refusal is no error of the connection
 	}
@@ -215,20 +219,50 @@ func hasRanges(req *http.Request) bool {
 	return true
 }
 
-// served is content that keeps its first error: http.ServeContent does not return it.
-type served struct {
-	*files.Content
-
-	err error
+// contentReader reads content for http.ServeContent, and keeps its first error, which ServeContent does not
+// return. It is safe for concurrent use: for several ranges, ServeContent reads in a goroutine, for which it does
+// not wait when the client is gone.
+type contentReader struct {
+	mu       sync.Mutex
+	content  *files.Content
+	err      error
+	isClosed bool
 }
 
 // Read implements io.Reader.
-func (s *served) Read(p []byte) (int, error) {
-	n, err := s.Content.Read(p)
-	if s.err == nil && err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
+func (r *contentReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isClosed {
+		return 0, os.ErrClosed
+	}
+	n, err := r.content.Read(p)
+	if r.err == nil && err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
 	}
 	return n, err //nolint:wrapcheck // a reader returns io.EOF as it is
+}
+
+// Seek implements io.Seeker.
+func (r *contentReader) Seek(offset int64, whence int) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isClosed {
+		return 0, os.ErrClosed
+	}
+	return r.content.Seek(offset, whence) //nolint:wrapcheck // a seeker returns errors as they are
+}
+
+// close closes the content after a read that is active, and returns the first error of a read. It may be
+// called again.
+func (r *contentReader) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isClosed {
+		r.isClosed = true
+		_ = r.content.Close() // it was read
+	}
+	return r.err
 }
 
 // filename returns the parameters of a Content-Disposition.

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/api/auditing"
 	"github.com/perdure/perdure/api/problem"
 	"github.com/perdure/perdure/api/request"
+	"github.com/perdure/perdure/internal/auth"
 	"github.com/perdure/perdure/internal/auth/policy"
 	"github.com/perdure/perdure/internal/files"
 )
@@ -23,19 +24,25 @@ import (
 // silence is how long a client may send no byte of a file.
 const silence = 30 * time.Second
 
-// upload serves POST /v1/files: the body is the file. It answers 201 when the file is complete on disk.
+// uploader returns the caller of a request, if the caller may upload files and the body is not compressed.
+// Errors: 403 forbidden, 415 unsupported_media_type.
+func (r *Routes) uploader(c *gin.Context) (auth.Principal, error) {
+	caller, err := request.Principal(c.Request.Context())
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	if err := r.Access.CheckTenant(c.Request.Context(), policy.CreateFile); err != nil {
+		return auth.Principal{}, err
+	}
+	return caller, checkCoding(c)
+}
+
+// upload serves POST /v1/files: the body is the file. It answers 201 when the file is durable.
 // The body is not buffered. Errors: 400 empty_file, 408 body_timeout, 413 too_large,
 // 415 unsupported_media_type, 422 file_infected, 429 quota_exceeded.
 func (r *Routes) upload(c *gin.Context) error {
-	ctx := c.Request.Context()
-	caller, err := request.Principal(ctx)
+	caller, err := r.uploader(c)
 	if err != nil {
-		return err
-	}
-	if err := r.Access.CheckTenant(ctx, policy.CreateFile); err != nil {
-		return err
-	}
-	if err := checkCoding(c); err != nil {
 		return err
 	}
 	if mediaType, _, _ := mime.ParseMediaType(c.GetHeader("Content-Type")); mediaType == "multipart/form-data" {
@@ -49,7 +56,7 @@ func (r *Routes) upload(c *gin.Context) error {
 	if size < 0 { // unknown
 		size = r.Store.MaxSize()
 	}
-	ctx, leave, err := r.Enter(ctx)
+	ctx, leave, err := r.Enter(c.Request.Context())
 	if err != nil {
 		return err
 	}
@@ -75,7 +82,7 @@ func (r *Routes) upload(c *gin.Context) error {
 	}
 	auditing.Detail(ctx, "file", f.ID)
 	c.Header("Location", f.URL())
-	return request.WriteJSON(c, http.StatusCreated, shown(f))
+	return request.WriteJSON(c, http.StatusCreated, fileOf(f))
 }
 
 // checkCoding returns the 415 for a compressed body: its size is known only after the work of decompressing
