@@ -86,6 +86,22 @@ func TestWebhooksAreTaken(t *testing.T) {
 	wantEqual(t, "entries of the tenant", inWords(entries), "/webhooks/github event.send accepted 202\n/webhooks/github event.send accepted 202")
 }
 
+// TestInvalidWebhooksHaveTheRateOfTheTenant: signed requests that are no events are slowed down, too.
+func TestInvalidWebhooksHaveTheRateOfTheTenant(t *testing.T) {
+	t.Parallel()
+	n := setupWebhooks(t, quotasOf(t, "default: {subjectWritesPerSecond: 1}"))
+	for i := 0; ; i++ {
+		a := n.github("github", "d-1", "no JSON", signature("no JSON"))
+		if a.status == http.StatusTooManyRequests {
+			return
+		}
+		a.mustStatus(t, "signed request without an event", http.StatusBadRequest)
+		if i == 100 {
+			t.Fatal("100 signed requests without events and without a refusal by rate, want at most 10 and a few")
+		}
+	}
+}
+
 // TestForgedWebhooksLookUnknown: the answer does not tell whether a webhook exists.
 func TestForgedWebhooksLookUnknown(t *testing.T) {
 	t.Parallel()

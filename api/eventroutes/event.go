@@ -1,7 +1,6 @@
 package eventroutes
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/gin-gonic/gin"
 
 	"github.com/perdure/perdure/api/problem"
@@ -34,7 +32,7 @@ type receipt struct {
 
 // sendEvents serves POST /v1/events: one event in structured or binary mode, or a batch. The answer
 // 202 tells that all are durable. After another answer, the events may be sent again. Errors: 400
-// invalid_event, 403 forbidden, 413 too_large.
+// invalid_event, 403 forbidden, 413 too_large, 415 unsupported_media_type.
 func (r *Routes) sendEvents(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), request.ResponseTimeout)
 	defer cancel()
@@ -62,7 +60,8 @@ func (r *Routes) sendEvents(c *gin.Context) error {
 	}{receipts})
 }
 
-// readEvents reads the events of a request for the tenant of the caller.
+// readEvents reads the events of a request for the tenant of the caller. Errors: 400 invalid_event, 413
+// too_large, 415 unsupported_media_type.
 func (r *Routes) readEvents(c *gin.Context) (received []*events.Event, isBatch bool, err error) {
 	if coding := c.Request.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return nil, false, problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must not be compressed")
@@ -120,7 +119,7 @@ func decodeEvents(media string, header http.Header, body []byte) ([]*cloudevents
 		}
 		return list, nil
 	}
-	one, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: cloudevent.DecodeHeader(header), Body: readCloser{bytes.NewReader(body)}})
+	one, err := cloudevent.DecodeBinary(header, body)
 	if err != nil {
 		return nil, invalid("", "must be a CloudEvent: JSON of type application/cloudevents+json, or the headers ce-id, ce-source, ce-type and ce-specversion")
 	}
@@ -135,12 +134,6 @@ func eventProblem(pointer string, err error) error {
 	}
 	return err
 }
-
-// readCloser makes a request's body of a reader.
-type readCloser struct{ *bytes.Reader }
-
-// Close implements io.Closer.
-func (readCloser) Close() error { return nil }
 
 // invalid returns the problem of an invalid event.
 func invalid(pointer, detail string) *problem.Problem {

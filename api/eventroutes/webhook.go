@@ -29,16 +29,17 @@ func (r *Routes) receiveWebhook(c *gin.Context) error {
 	}
 	name := request.Segment(c, "source")
 	message, err := r.Sources.Receive(name, c.Request.Header, body)
-	if err != nil && !errors.As(err, new(*source.ContentError)) {
+	mistake, isContent := errors.AsType[*source.ContentError](err)
+	if err != nil && !isContent {
 		return r.refuseUnverified(c, err)
-	}
-	if err != nil {
-		return invalid("", err.Error())
 	}
 	sender := auth.Principal{Tenant: message.Tenant, Subject: source.WebhookPath + name}
 	auditing.By(ctx, sender)
 	if err := r.Rates.Take(sender, true); err != nil {
 		return err
+	}
+	if mistake != nil {
+		return invalid("", mistake.Reason)
 	}
 	if message.Event == nil {
 		auditing.Detail(ctx, "type", "challenge")

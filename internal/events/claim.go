@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -45,6 +46,9 @@ func (c *claim) wait(tenant string) *Wait {
 // claimKey returns the key: claim.<tenant>.<thread>.<event>.
 func claimKey(t stream.Thread, e *Event) string { return threadKey(claimPrefix, t) + "." + e.Digest() }
 
+// claimPause is the time after which a lagging replica is asked again.
+const claimPause = 20 * time.Millisecond
+
 // claim claims an event for a wait, or returns the claim that its thread has.
 func (s *Store) claim(ctx context.Context, w *Wait, e *Event) (*claim, error) {
 	c := &claim{WaitID: w.ID, ThreadID: w.ThreadID, CallID: w.CallID, Number: w.Number, RunRef: w.RunRef, key: claimKey(w.thread(), e), isNew: true}
@@ -58,7 +62,10 @@ func (s *Store) claim(ctx context.Context, w *Wait, e *Event) (*claim, error) {
 			return c, unavailable(err)
 		}
 		entry, err := s.waits.Get(ctx, c.key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) && ctx.Err() == nil { // released meanwhile, or the replica lags
+		if errors.Is(err, jetstream.ErrKeyNotFound) { // released meanwhile, or the replica lags
+			if err := sleep(ctx, claimPause); err != nil {
+				return nil, unavailable(err)
+			}
 			continue
 		}
 		if err != nil {
@@ -107,11 +114,11 @@ func (s *Store) release(ctx context.Context, c *claim) error {
 
 // claimsOf returns the claims of all threads on an event that are not confirmed.
 func (s *Store) claimsOf(ctx context.Context, e *Event) (open []*claim, err error) {
-	keys, err := s.waits.ListKeysFiltered(ctx, claimPrefix+stream.KeyToken(e.Tenant)+".*."+e.Digest())
+	keys, err := stream.Keys(ctx, s.waits, claimPrefix+stream.KeyToken(e.Tenant)+".*."+e.Digest())
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
-	for key := range keys.Keys() {
+	for _, key := range keys {
 		entry, err := s.waits.Get(ctx, key)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue

@@ -99,16 +99,16 @@ func (e *Event) decisionSum(callID string) [32]byte {
 
 // decision returns the content of the decision with which the event ends a wait.
 func (e *Event) decision(w *Wait) (*stream.Decision, error) {
-	answer, err := encode(e.Content)
+	answer, err := Encode(e.Content)
 	if err != nil {
 		return nil, fmt.Errorf("events: encode event: %w", err)
 	}
 	return &stream.Decision{CallID: w.CallID, Kind: "answer", Question: w.Number, Content: answer, By: e.Sender, Channel: Channel}, nil
 }
 
-// encode returns the JSON of a value. It does not escape <, > and &, which would make data up to six times as
+// Encode returns the JSON of a value. It does not escape <, > and &, which would make data up to six times as
 // long.
-func encode(value any) ([]byte, error) {
+func Encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)

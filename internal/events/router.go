@@ -58,12 +58,19 @@ func (r *Router) Run(ctx context.Context) {
 			return
 		}
 		r.OnError(err)
-		pause := time.NewTimer(retryDelay)
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		_ = sleep(ctx, retryDelay)
+	}
+}
+
+// sleep returns after a time, or with the cause when ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
 	}
 }
 
@@ -137,7 +144,7 @@ func (r *Router) route(ctx context.Context, m jetstream.Msg) error {
 		return fmt.Errorf("events: %w", err)
 	}
 	if meta.NumDelivered > 1 {
-		if err := r.settleAll(ctx, e); err != nil {
+		if err := r.resolveClaims(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -173,7 +180,7 @@ func (r *Router) deliver(ctx context.Context, e *Event, filter func(*Wait) bool)
 func (r *Router) end(ctx context.Context, e *Event, w *Wait) (hasEnded bool, err error) {
 	c, err := r.Store.claim(ctx, w, e)
 	if err == nil && c.WaitID != w.ID && !c.Received {
-		if err = r.settle(ctx, e, c); err == nil {
+		if err = r.resolveClaim(ctx, e, c); err == nil {
 			c, err = r.Store.claim(ctx, w, e)
 		}
 	}
@@ -187,7 +194,7 @@ func (r *Router) end(ctx context.Context, e *Event, w *Wait) (hasEnded bool, err
 		e.count(ctx, telemetry.EventDelivered)
 		return true, r.Store.confirm(ctx, c)
 	}
-	return false, r.free(ctx, e, w, c)
+	return false, r.releaseAndOffer(ctx, e, w, c)
 }
 
 // decide sends the decision of a claimed event to the thread of a wait, and reports whether the wait has
@@ -219,9 +226,9 @@ func (r *Router) decide(ctx context.Context, e *Event, w *Wait, c *claim) (hasEn
 	return hasEnded, nil
 }
 
-// free releases the claim of a wait that has ended otherwise, and offers the event to the other waits of
+// releaseAndOffer releases the claim of a wait that has ended otherwise, and offers the event to the other waits of
 // the thread: one that opened meanwhile has seen the claim.
-func (r *Router) free(ctx context.Context, e *Event, w *Wait, c *claim) error {
+func (r *Router) releaseAndOffer(ctx context.Context, e *Event, w *Wait, c *claim) error {
 	if err := errors.Join(r.Store.release(ctx, c), r.Store.Unregister(ctx, w), r.Waits.catchUp(ctx)); err != nil {
 		return err
 	}
@@ -231,10 +238,10 @@ func (r *Router) free(ctx context.Context, e *Event, w *Wait, c *claim) error {
 	return err
 }
 
-// settle confirms or releases the claim of an attempt that may have died, if its wait has ended. An open
+// resolveClaim confirms or releases the claim of an attempt that may have died, if its wait has ended. An open
 // wait meets the event again. The log has no decision before the other waits of the turn have ended: until
 // then only the workflow knows it.
-func (r *Router) settle(ctx context.Context, e *Event, c *claim) error {
+func (r *Router) resolveClaim(ctx context.Context, e *Event, c *claim) error {
 	if err := r.Waits.catchUp(ctx); err != nil {
 		return err
 	}
@@ -255,15 +262,15 @@ func (r *Router) settle(ctx context.Context, e *Event, c *claim) error {
 	return r.Store.release(ctx, c)
 }
 
-// settleAll settles the claims on an event that is delivered again: an attempt has died, and the log may
-// forget soon how its wait has ended.
-func (r *Router) settleAll(ctx context.Context, e *Event) error {
+// resolveClaims resolves the claims on an event that is delivered again: an attempt has died, and IsDecided finds
+// only decisions that the latest snapshot has.
+func (r *Router) resolveClaims(ctx context.Context, e *Event) error {
 	claims, err := r.Store.claimsOf(ctx, e)
 	if err != nil {
 		return err
 	}
 	for _, c := range claims {
-		if err := r.settle(ctx, e, c); err != nil {
+		if err := r.resolveClaim(ctx, e, c); err != nil {
 			return err
 		}
 	}

@@ -247,6 +247,69 @@ func TestEventAfterWait(t *testing.T) {
 	await(t, "all waits end", func() bool { return s.decidedCount() == count })
 }
 
+// TestKeptEventsOfEndedWait: a wait that has ended meanwhile is compared with no further event, and writes nothing
+// more to its thread.
+func TestKeptEventsOfEndedWait(t *testing.T) {
+	t.Parallel()
+	store, s := open(t), newThreads()
+	appendAll(t, store, newEvent("1", "1"), newEvent("2", "1"), newEvent("3", "1"))
+	r := newRouter(t, store, s)
+	t.Cleanup(r.Waits.Stop)
+	decisions := 0
+	r.Decide = func(context.Context, stream.Thread, runs.Decision) (runs.DecisionResult, bool, error) {
+		decisions++
+		return runs.DecisionResult{Error: runs.ErrorUnknownCall}, true, nil
+	}
+	w := newWait("t1", "a", "1")
+	if err := errors.Join(store.Register(t.Context(), w), r.FindKept(t.Context(), w)); err != nil {
+		t.Fatal(err)
+	}
+	if decisions != 1 {
+		t.Errorf("decisions = %d, want 1: the first one tells that the wait has ended", decisions)
+	}
+	if err := errors.Join(store.Register(t.Context(), w), r.FindKept(t.Context(), w)); err != nil { // a late attempt
+		t.Fatal(err)
+	}
+	if decisions != 1 {
+		t.Errorf("decisions after a late attempt = %d, want 1", decisions)
+	}
+}
+
+// TestAbandonedScan: a wait that shares the scan of another one does not fail with it when the other one's
+// caller is gone.
+func TestAbandonedScan(t *testing.T) {
+	t.Parallel()
+	store, s := open(t), newThreads()
+	appendAll(t, store, newEvent("1", "1"))
+	r := newRouter(t, store, s)
+	t.Cleanup(r.Waits.Stop)
+	release := r.HoldScans()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := map[string]chan error{"a": make(chan error, 1), "b": make(chan error, 1)}
+	for i, call := range []string{"a", "b"} {
+		w := newWait("t-"+call, call, "1")
+		s.begin(call)
+		if err := store.Register(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		own := ctx
+		if call == "b" {
+			own = t.Context()
+		}
+		go func() { ended[call] <- r.FindKept(own, w) }()
+		await(t, "the wait joins the scan", func() bool { return r.Scanned("shop", "paid") == i+1 })
+	}
+	cancel()
+	if err := <-ended["a"]; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first one: got %v, want %v", err, context.Canceled)
+	}
+	release()
+	if err := <-ended["b"]; err != nil || s.decided["b"] == "" {
+		t.Errorf("the second one: got %v and the decision %q, want the event", err, s.decided["b"])
+	}
+}
+
 // TestRepeatedEvent: an event with the same source and ID is a repetition, whatever else it has.
 func TestRepeatedEvent(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func Open(ctx context.Context, l *stream.Log) (*Store, error) {
 // source and ID. Errors: stream.ErrUnavailable.
 func (s *Store) Append(ctx context.Context, e *Event) (isNew bool, err error) {
 	e.ReceivedAt = time.Now().UTC()
-	value, err := encode(e)
+	value, err := Encode(e)
 	if err != nil {
 		return false, fmt.Errorf("events: encode event: %w", err)
 	}
@@ -76,8 +76,8 @@ func (s *Store) Append(ctx context.Context, e *Event) (isNew bool, err error) {
 	return true, nil
 }
 
-// isConflict reports whether the subject of a message has one already. Replicated streams use the
-// second code.
+// isConflict reports whether a write failed because the last sequence of its subject is not the expected
+// one. Replicated streams use the second code.
 func isConflict(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
@@ -102,7 +102,8 @@ func (s *Store) decode(ctx context.Context, subject string, value []byte) (*Even
 // ErrUnknown tells that an event is not kept any more.
 var ErrUnknown = errors.New("events: unknown event")
 
-// Event returns an event by its sequence. Errors: ErrUnknown.
+// Event returns an event by its sequence. Errors: ErrUnknown, also for a message that is no event;
+// stream.ErrUnavailable.
 func (s *Store) Event(ctx context.Context, seq uint64) (*Event, error) {
 	m, err := s.events.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -112,7 +113,7 @@ func (s *Store) Event(ctx context.Context, seq uint64) (*Event, error) {
 		return nil, unavailable(err)
 	}
 	e, err := s.decode(ctx, m.Subject, m.Data)
-	if errors.Is(err, stream.ErrGone) {
+	if errors.Is(err, stream.ErrGone) || errors.Is(err, errUndecodable) {
 		return nil, ErrUnknown
 	}
 	return e, err
@@ -147,11 +148,11 @@ const endedTTL = 24 * time.Hour
 // Purge removes the waits and claims of a thread that is deleted.
 func (s *Store) Purge(ctx context.Context, t stream.Thread) error {
 	for _, prefix := range []string{waitPrefix, claimPrefix} {
-		keys, err := s.waits.ListKeysFiltered(ctx, threadKey(prefix, t)+".>")
+		keys, err := stream.Keys(ctx, s.waits, threadKey(prefix, t)+".>")
 		if err != nil {
-			return unavailable(err)
+			return err
 		}
-		for key := range keys.Keys() {
+		for _, key := range keys {
 			if err := s.waits.Purge(ctx, key, jetstream.PurgeTTL(markerTTL)); err != nil {
 				return unavailable(err)
 			}

@@ -31,7 +31,7 @@ type Wait struct {
 	CallID string `json:"call"`
 	Number int    `json:"number"`
 	RunRef string `json:"run"`
-	// Tenant is that of the thread. The key of the entry has it, the value has not.
+	// Tenant is the tenant of the thread, which storedWait keeps.
 	Tenant string `json:"-"`
 }
 

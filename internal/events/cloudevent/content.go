@@ -2,10 +2,12 @@
 package cloudevent
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -18,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/events"
@@ -125,10 +128,19 @@ func memberMistake(name string, value json.RawMessage) string {
 	return ""
 }
 
-// DecodeHeader returns a header whose attributes (ce-*) are decoded, which the SDK does not do: first the
+// DecodeBinary decodes a CloudEvent in the binary mode of HTTP, whose headers NATS has, too.
+func DecodeBinary(header http.Header, data []byte) (*cloudevents.Event, error) {
+	in, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: decodeHeader(header), Body: io.NopCloser(bytes.NewReader(data))})
+	if err != nil {
+		return nil, fmt.Errorf("cloudevent: %w", err)
+	}
+	return in, nil
+}
+
+// decodeHeader returns a header whose attributes (ce-*) are decoded, which the SDK does not do: first the
 // quotes, then the percent-encoding (HTTP binding of CloudEvents 1.0.2, section 3.1.3.2). A value with an
 // incomplete encoding is as it was.
-func DecodeHeader(header http.Header) http.Header {
+func decodeHeader(header http.Header) http.Header {
 	decoded := header.Clone()
 	for name, values := range decoded {
 		if !strings.HasPrefix(name, "Ce-") {
@@ -179,7 +191,7 @@ func Content(in *cloudevents.Event) (*events.Content, error) {
 	}
 	e := &events.Content{ID: in.ID(), Source: in.Source(), Type: in.Type(), Subject: in.Subject(), Time: in.Time()}
 	for _, attribute := range [][2]string{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"subject", e.Subject}} {
-		if reason := textMistake(attribute[1]); reason != "" {
+		if reason := AttributeMistake(attribute[1]); reason != "" {
 			return nil, &InvalidError{"/" + attribute[0], reason}
 		}
 	}
@@ -197,10 +209,10 @@ func Content(in *cloudevents.Event) (*events.Content, error) {
 	return e, nil
 }
 
-// textMistake returns what is wrong with the text of an attribute (CloudEvents 1.0.2, section 3.1, String); "" = nothing.
+// AttributeMistake returns what is wrong with the text of an attribute (CloudEvents 1.0.2, section 3.1, String); "" = nothing.
 // JSON has U+FFFD in place of all bytes and surrogates that are no characters, so events with it could seem to be the
 // same.
-func textMistake(text string) string {
+func AttributeMistake(text string) string {
 	switch {
 	case len(text) > events.MaxAttribute:
 		return fmt.Sprintf("must have at most %d bytes", events.MaxAttribute)
@@ -212,7 +224,7 @@ func textMistake(text string) string {
 	return ""
 }
 
-// dataOf returns the data of an event as JSON: JSON as it is, text as a string, and everything else as a
+// dataOf returns the data of an event as JSON: JSON as it is, text in UTF-8 as a string, and everything else as a
 // string in base64.
 func dataOf(in *cloudevents.Event) (json.RawMessage, error) {
 	data := in.Data()
@@ -225,8 +237,8 @@ func dataOf(in *cloudevents.Event) (json.RawMessage, error) {
 			return nil, errors.New("invalid JSON")
 		}
 		return data, nil
-	case strings.HasPrefix(media, "text/"):
-		return json.Marshal(string(data))
+	case strings.HasPrefix(media, "text/") && utf8.Valid(data):
+		return events.Encode(string(data))
 	}
 	return json.Marshal(data)
 }

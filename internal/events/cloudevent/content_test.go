@@ -17,6 +17,8 @@ func TestDataOfStructuredEvents(t *testing.T) {
 		{`"datacontenttype":"text/plain","data":"5"`, `"5"`},
 		{`"data_base64":"\/\/\/\/","datacontenttype":"application/octet-stream"`, `"////"`},
 		{`"data":{"a": 1}`, `{"a": 1}`},
+		{`"datacontenttype":"text/html","data":"<a>&"`, `"<a>&"`},
+		{`"datacontenttype":"text/plain; charset=iso-8859-1","data_base64":"6Q=="`, `"6Q=="`},
 	} {
 		for order, event := range []string{
 			`{` + attributes + `,"id":"` + fmt.Sprint(i) + `-0",` + tt.members + `}`,

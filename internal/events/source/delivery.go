@@ -1,20 +1,16 @@
 package source
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/nats-io/nats.go"
 
 	"github.com/perdure/perdure/agui"
@@ -62,9 +58,9 @@ func (s *Source) event(d delivery) (*events.Event, error) {
 	} else if !json.Valid(d.data) {
 		return nil, &ContentError{"must be a CloudEvent or JSON"}
 	}
-	for _, attribute := range []string{content.ID, content.Source} {
-		if len(attribute) > events.MaxAttribute || !utf8.ValidString(attribute) {
-			return nil, &ContentError{fmt.Sprintf("the ID and the source of the event must be UTF-8 of at most %d bytes", events.MaxAttribute)}
+	for _, attribute := range []struct{ name, value string }{{"ID", content.ID}, {"source", content.Source}} {
+		if mistake := cloudevent.AttributeMistake(attribute.value); mistake != "" {
+			return nil, &ContentError{fmt.Sprintf("the %s of the event %s", attribute.name, mistake)}
 		}
 	}
 	return &events.Event{Content: *content, Tenant: s.Tenant}, nil
@@ -92,7 +88,7 @@ func cloudEvent(header http.Header, data []byte, isStructured bool) (*events.Con
 		}
 		return contentOf(in)
 	}
-	in, err := cehttp.NewEventFromHTTPRequest(&http.Request{Header: cloudevent.DecodeHeader(header), Body: io.NopCloser(bytes.NewReader(data))})
+	in, err := cloudevent.DecodeBinary(header, data)
 	if err != nil {
 		return nil, &ContentError{"is not a CloudEvent"}
 	}

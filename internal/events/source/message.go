@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/events"
+	"github.com/perdure/perdure/internal/events/cloudevent"
 )
 
 // WebhookPath begins the path of a webhook, which the name of its source ends. The path is also the
@@ -43,8 +43,8 @@ type Message struct {
 	Event *events.Event
 }
 
-// Receive verifies a request to the webhook of a source, and returns its message. Errors: ErrUnverified,
-// *ContentError.
+// Receive verifies a request to the webhook of a source, and returns its message; with a *ContentError it has
+// only the tenant. Errors: ErrUnverified, *ContentError.
 func (s *Set) Receive(name string, header http.Header, body []byte) (*Message, error) {
 	return s.receive(name, header, body, time.Now())
 }
@@ -67,10 +67,10 @@ func (s *Set) receive(name string, header http.Header, body []byte, now time.Tim
 		return nil, fmt.Errorf("%w: webhook %s: %w", ErrUnverified, name, err)
 	}
 	if agui.TooDeep(body) { // before json.Valid, which reports JSON of more than 10,000 levels as invalid
-		return nil, errTooDeep
+		return &Message{Tenant: source.Tenant}, errTooDeep
 	}
 	if !json.Valid(body) {
-		return nil, &ContentError{"must be JSON: if the provider offers several content types, choose application/json"}
+		return &Message{Tenant: source.Tenant}, &ContentError{"must be JSON: if the provider offers several content types, choose application/json"}
 	}
 	in := request{header, membersOf(body)}
 	if scheme.challenge != nil {
@@ -94,8 +94,8 @@ func eventOf(source *Source, in request, body []byte) (*events.Event, error) {
 		name += "." + kind
 	}
 	for _, attribute := range []struct{ name, value string }{{"ID", id}, {"type", name}} {
-		if len(attribute.value) > events.MaxAttribute || !utf8.ValidString(attribute.value) {
-			return nil, &ContentError{fmt.Sprintf("the %s of the event must be UTF-8 of at most %d bytes", attribute.name, events.MaxAttribute)}
+		if mistake := cloudevent.AttributeMistake(attribute.value); mistake != "" {
+			return nil, &ContentError{fmt.Sprintf("the %s of the event %s", attribute.name, mistake)}
 		}
 	}
 	return &events.Event{

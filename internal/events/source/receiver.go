@@ -22,9 +22,9 @@ type Receiver struct {
 	Conn *nats.Conn
 	// Append makes an event durable.
 	Append func(context.Context, *events.Event) (isNew bool, err error)
-	// Room counts a message of a sender, and returns 0, or returns how long the message must wait for
+	// TakeRate counts a message of a sender, and returns 0, or returns how long the message must wait for
 	// the rates of its tenant.
-	Room func(sender auth.Principal) (wait time.Duration)
+	TakeRate func(sender auth.Principal) (wait time.Duration)
 	// Record writes the message of a sender, which is durable, to the audit log.
 	Record func(ctx context.Context, sender auth.Principal) error
 	// OnError is told of messages that are no events, and of failures after which the receiver tries
@@ -32,11 +32,10 @@ type Receiver struct {
 	OnError func(error)
 }
 
-// queue is the queue group of the workers, and consumerPrefix begins the names of their consumers.
-const (
-	queue          = "perdure"
-	consumerPrefix = "perdure-"
-)
+// groupPrefix begins the name of the queue group, or of the consumer, in which the workers share the messages
+// of a source. Each source has its own: of queue groups with the same name, NATS delivers a message to one member,
+// whatever their subjects are.
+const groupPrefix = "perdure-"
 
 const (
 	// ackWait is how long a worker may take for a message of a stream. Then it is delivered again.
@@ -56,7 +55,8 @@ const (
 	maxWait = time.Second
 )
 
-// Run receives messages until ctx ends, and waits for those under way.
+// Run receives messages until ctx ends, and waits for those under way: at most drainTimeout for those of a
+// source without a stream.
 func (r *Receiver) Run(ctx context.Context) {
 	var receiving sync.WaitGroup
 	defer receiving.Wait()
@@ -82,12 +82,7 @@ func (r *Receiver) receive(ctx context.Context, s *Source) {
 			return
 		}
 		r.OnError(fmt.Errorf("source %s: %w", s.Name, err))
-		pause := time.NewTimer(retryDelay)
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		sleep(ctx, retryDelay)
 	}
 }
 
@@ -95,8 +90,8 @@ func (r *Receiver) receive(ctx context.Context, s *Source) {
 // Those that wait for the rates of the tenant are in the memory of the client library, which drops
 // further ones if they are too many.
 func (r *Receiver) subscribe(ctx context.Context, s *Source) error {
-	sub, err := r.Conn.QueueSubscribe(s.NATS.Subject, queue, func(m *nats.Msg) {
-		r.awaitRoom(ctx, s)
+	sub, err := r.Conn.QueueSubscribe(s.NATS.Subject, groupPrefix+s.Name, func(m *nats.Msg) {
+		r.awaitRate(ctx, s)
 		if err := r.take(ctx, s, delivery{subject: m.Subject, header: m.Header, data: m.Data}); err != nil {
 			r.OnError(fmt.Errorf("source %s: a message is lost, or not in the audit log: %w", s.Name, err))
 		}
@@ -150,7 +145,7 @@ func (r *Receiver) consume(ctx context.Context, s *Source) error {
 // consumer returns the consumer of a source. A new one begins with the messages that arrive after it,
 // except in a work queue, whose messages nobody has taken yet.
 func (r *Receiver) consumer(ctx context.Context, js jetstream.JetStream, s *Source) (jetstream.Consumer, error) {
-	name := consumerPrefix + s.Name
+	name := groupPrefix + s.Name
 	c, err := js.Consumer(ctx, s.NATS.Stream, name)
 	if err == nil && c.CachedInfo().Config.FilterSubject == s.NATS.Subject {
 		return c, nil
@@ -180,7 +175,7 @@ func (r *Receiver) handle(ctx context.Context, s *Source, m jetstream.Msg) {
 		// With the time, because a stream that is created again has the same sequences.
 		position := fmt.Sprintf("%s:%d:%d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixMilli())
 		d := delivery{subject: m.Subject(), header: m.Headers(), data: m.Data(), position: position}
-		r.awaitRoom(ctx, s)
+		r.awaitRate(ctx, s)
 		err = ctx.Err()
 		if err == nil {
 			err = r.take(ctx, s, d)
@@ -200,20 +195,25 @@ func (r *Receiver) handle(ctx context.Context, s *Source, m jetstream.Msg) {
 	}
 }
 
-// awaitRoom blocks until the rates of the tenant have room for a message of a source, or ctx ends. The
+// awaitRate blocks until the rates of the tenant have room for a message of a source, or ctx ends. The
 // next messages wait meanwhile, and keep their order.
-func (r *Receiver) awaitRoom(ctx context.Context, s *Source) {
+func (r *Receiver) awaitRate(ctx context.Context, s *Source) {
 	for ctx.Err() == nil {
-		wait := r.Room(s.sender())
+		wait := r.TakeRate(s.sender())
 		if wait == 0 {
 			return
 		}
-		pause := time.NewTimer(min(wait, maxWait))
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		sleep(ctx, min(wait, maxWait))
+	}
+}
+
+// sleep returns after a time, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
 }
 

@@ -52,7 +52,7 @@ func receive(t *testing.T, nc *nats.Conn, fail func(*events.Event) error, change
 		r.appended <- e
 		return true, nil
 	}}
-	receiver.Room = func(auth.Principal) time.Duration { return 0 }
+	receiver.TakeRate = func(auth.Principal) time.Duration { return 0 }
 	receiver.Record = func(_ context.Context, sender auth.Principal) error { r.recorded <- sender; return nil }
 	for _, c := range change {
 		c(receiver)
@@ -112,9 +112,38 @@ func publish(t *testing.T, js jetstream.JetStream, m *nats.Msg) {
 	}
 }
 
-// TestMessagesAwaitRoom: a message beyond the rate of its tenant becomes an event later, in its order, and
+// TestSourcesOfOneSubject: sources whose subjects overlap get the same messages, each its own event.
+func TestSourcesOfOneSubject(t *testing.T) {
+	t.Parallel()
+	nc := streamtest.Connect(t, streamtest.Server(t))
+	set, err := open(t, "- {name: all, tenant: acme, nats: {subject: clicks.>}}\n- {name: some, nats: {subject: clicks.*}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := receive(t, nc, nil, func(receiver *Receiver) { receiver.Sources = set })
+	tenants := map[string]string{} // by the data of a message
+	late := time.After(20 * time.Second)
+	for n := 0; ; n++ { // the first messages may arrive before both subscribe
+		if err := nc.Publish("clicks.first", fmt.Appendf(nil, `{"n":%d}`, n)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case e := <-r.appended:
+			data := string(e.Data)
+			if other, ok := tenants[data]; ok && other != e.Tenant {
+				return
+			}
+			tenants[data] = e.Tenant
+		case <-time.After(10 * time.Millisecond): // time between two messages
+		case <-late:
+			t.Fatalf("tenants by message = %v, want both for one", tenants)
+		}
+	}
+}
+
+// TestMessagesAwaitRate: a message beyond the rate of its tenant becomes an event later, in its order, and
 // each has an entry in the audit log with its source. A receiver that stops gives the message back.
-func TestMessagesAwaitRoom(t *testing.T) {
+func TestMessagesAwaitRate(t *testing.T) {
 	t.Parallel()
 	nc := streamtest.Connect(t, streamtest.Server(t))
 	js := orders(t, nc, jetstream.WorkQueuePolicy)
@@ -123,7 +152,7 @@ func TestMessagesAwaitRoom(t *testing.T) {
 	}
 	asked, room := make(chan auth.Principal, 100), make(chan time.Duration, 100)
 	bounded := func(r *Receiver) {
-		r.Room = func(sender auth.Principal) time.Duration { asked <- sender; return <-room }
+		r.TakeRate = func(sender auth.Principal) time.Duration { asked <- sender; return <-room }
 	}
 	r := receive(t, nc, nil, bounded)
 	sender := auth.Principal{Tenant: "acme", Subject: "/nats/orders"}

@@ -12,7 +12,7 @@ import (
 // Source is a source of the configuration file.
 type Source struct {
 	// Name identifies the source: [a-z0-9][a-z0-9_-]{0,63}, unique in the file. It begins the types of
-	// the source's events.
+	// the source's events, except those of CloudEvents, which keep theirs.
 	Name string `yaml:"name"`
 	// Tenant is the tenant whose runs get the events. Open sets auth.TenantDefault if it is empty.
 	Tenant string `yaml:"tenant"`

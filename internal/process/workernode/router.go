@@ -77,7 +77,7 @@ func (r *routing) burst(report func(err error, count int)) func(error) {
 func receiver(sources *source.Set, rates *quota.Rates, w *store.Writer) *source.Receiver {
 	return &source.Receiver{
 		Sources: sources,
-		Room: func(sender auth.Principal) time.Duration {
+		TakeRate: func(sender auth.Principal) time.Duration {
 			if exceeded, ok := errors.AsType[*quota.RateError](rates.Take(sender, true)); ok {
 				return exceeded.Wait
 			}
