@@ -23,12 +23,12 @@ func (s *Store) Append(ctx context.Context, u *Resumable, r io.Reader) (n int64,
 	defer cancel()
 	late, stop := lingering(ctx)
 	defer stop()
-	interrupted := u.Next
+	previous := u.Next
 	u.Next = newName()
 	if err := s.update(late, u); err != nil { // takes the upload from an earlier call
 		return 0, err
 	}
-	_ = s.removeBytes(late, u.Tenant, interrupted) // else Sweep does
+	_ = s.removeBytes(late, u.Tenant, previous) // else Sweep does
 	body := &arriving{ctx: ctx, r: r}
 	buffered := bufio.NewReader(body)
 	for u.Offset() < u.Size {

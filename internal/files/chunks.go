@@ -50,7 +50,8 @@ func (c *chunks) subject(name string, chunk int64) string {
 	return c.prefix + "." + name + "." + strconv.FormatInt(chunk, 10)
 }
 
-// Write implements Storage. After an error no chunk is on the way, so none arrives after Remove.
+// Write implements Storage. After an error it waits for the chunks on the way, for cleanupTime at most, so that
+// none arrives after Remove.
 func (c *chunks) Write(ctx context.Context, name string, r io.Reader) (err error) {
 	var sent []jetstream.PubAckFuture
 	defer func() {

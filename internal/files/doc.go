@@ -7,6 +7,7 @@
 //	                                                   file.<tenant>.<file>       name, owner, threads
 //	                                                   file.<tenant>.<upload>     name, owner, parts
 //	                                                   file.<tenant>.<reservation>  size
+//	                                                   secret.<tenant>            key of the digests
 //
 // A file has a name, an owner, and the threads that refer to it. Its bytes are a blob. Files of one
 // tenant with the same bytes share a blob: the digest is an HMAC with a secret of the tenant.

@@ -21,9 +21,9 @@ const (
 	encryptedPackageBytes = packageBytes + 32
 )
 
-// owner returns the name under which the log encrypts what belongs to one blob. No thread has it: the ID
-// of a thread has no control characters.
-func owner(tenant, blob string) stream.Thread {
+// keyName returns the name under which the log keeps the key of a blob or of a resumable upload. No thread has
+// it: the ID of a thread has no control characters.
+func keyName(tenant, blob string) stream.Thread {
 	return stream.Thread{Tenant: tenant, ID: "\x00blob/" + blob}
 }
 
@@ -35,7 +35,7 @@ func newKey(ctx context.Context, l *stream.Log, tenant, blob string) (key, store
 	}
 	key = make([]byte, keyBytes)
 	_, _ = rand.Read(key) // never fails
-	stored, err = l.EncryptObject(ctx, owner(tenant, blob), blobKey(tenant, blob), key)
+	stored, err = l.EncryptObject(ctx, keyName(tenant, blob), blobKey(tenant, blob), key)
 	return key, stored, err
 }
 
@@ -44,7 +44,7 @@ func openKey(ctx context.Context, l *stream.Log, tenant, blob string, stored []b
 	if stored == nil {
 		return nil, nil
 	}
-	return l.DecryptObject(ctx, owner(tenant, blob), blobKey(tenant, blob), stored)
+	return l.DecryptObject(ctx, keyName(tenant, blob), blobKey(tenant, blob), stored)
 }
 
 // suite returns the format for a key, for packages from a number on.

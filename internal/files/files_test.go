@@ -402,33 +402,33 @@ func TestSweepKeepsNewReference(t *testing.T) {
 	}
 }
 
-func TestMovedFileIsOne(t *testing.T) {
+func TestExtractedFileIsOne(t *testing.T) {
 	t.Parallel()
 	s := open(t, streamtest.Server(t), files.Options{}, false)
 	id := func(thread, content string) string {
 		t.Helper()
-		id, err := s.MovedID(t.Context(), "acme", thread, "text/plain", "", []byte(content))
+		id, err := s.ExtractedID(t.Context(), "acme", thread, "text/plain", "", []byte(content))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
-	moved := id("one", "content")
-	if again := id("one", "content"); again != moved {
-		t.Errorf("second ID = %s, want %s", again, moved)
+	extracted := id("one", "content")
+	if again := id("one", "content"); again != extracted {
+		t.Errorf("second ID = %s, want %s", again, extracted)
 	}
-	if moved == id("two", "content") || moved == id("one", "other") {
+	if extracted == id("two", "content") || extracted == id("one", "other") {
 		t.Error("another thread or another content has the same ID")
 	}
 	for range 2 {
-		put(t, s, files.Upload{Tenant: "acme", ID: moved, Thread: "one"}, "content")
+		put(t, s, files.Upload{Tenant: "acme", ID: extracted, Thread: "one"}, "content")
 	}
-	if f, err := s.Find(t.Context(), "acme", moved); err != nil || len(f.Threads) != 1 {
+	if f, err := s.Find(t.Context(), "acme", extracted); err != nil || len(f.Threads) != 1 {
 		t.Errorf("file = %+v, %v, want one thread", f, err)
 	}
 }
 
-// TestFileStoredAgainKeepsItsBytes: the deletion of a moved file, or a sweep after it, does not remove the
+// TestFileStoredAgainKeepsItsBytes: the deletion of a extracted file, or a sweep after it, does not remove the
 // bytes of an upload that stores the same file again meanwhile.
 func TestFileStoredAgainKeepsItsBytes(t *testing.T) {
 	t.Parallel()

@@ -39,8 +39,8 @@ type indexed struct {
 // newIndexed returns an indexed without entries.
 func newIndexed() indexed { return indexed{tenantFiles{}, tenantUploads{}, reservations{}} }
 
-// tenantFiles are files by the token of their tenant and their ID.
-type tenantFiles map[string]map[string]*File
+// tenantFiles are files.
+type tenantFiles byTenant[*File]
 
 // Watch begins an index, and returns when it has the present files.
 func (s *Store) Watch(ctx context.Context) (*Index, error) {
@@ -195,25 +195,16 @@ func (x *indexed) set(entry jetstream.KeyValueEntry) {
 	switch {
 	case !ok:
 	case strings.HasPrefix(id, reservationPrefix):
-		x.reserved.set(tenant, id, entry)
+		byTenant[int64](x.reserved).set(tenant, id, entry, decodeReservation)
 	case strings.HasPrefix(id, uploadIDPrefix):
-		x.uploads.set(tenant, id, entry)
+		byTenant[*Resumable](x.uploads).set(tenant, id, entry, decodeIndexedUpload)
 	default:
-		x.tenants.set(tenant, id, entry)
+		byTenant[*File](x.tenants).set(tenant, id, entry, decodeIndexedFile)
 	}
 }
 
-// set applies an entry of a file.
-func (t tenantFiles) set(tenant, id string, entry jetstream.KeyValueEntry) {
-	f := new(File)
-	if entry.Operation() != jetstream.KeyValuePut || json.Unmarshal(entry.Value(), f) != nil {
-		if delete(t[tenant], id); len(t[tenant]) == 0 {
-			delete(t, tenant)
-		}
-		return
-	}
-	if t[tenant] == nil {
-		t[strings.Clone(tenant)] = map[string]*File{}
-	}
-	t[tenant][f.ID] = f
+// decodeIndexedFile decodes a file, without its name, which is encrypted.
+func decodeIndexedFile(entry jetstream.KeyValueEntry) (f *File, err error) {
+	err = json.Unmarshal(entry.Value(), &f)
+	return f, err //nolint:wrapcheck // the entry is as none
 }

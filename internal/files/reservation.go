@@ -2,7 +2,6 @@ package files
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,22 +26,14 @@ const (
 	indexTime = 10 * time.Second
 )
 
-// reservations are the bytes of uploads by the token of their tenant and their ID.
-type reservations map[string]map[string]int64
+// reservations are the bytes of uploads.
+type reservations byTenant[int64]
 
-// set applies an entry of a reservation.
-func (t reservations) set(tenant, id string, entry jetstream.KeyValueEntry) {
+// decodeReservation decodes the bytes of a reservation.
+func decodeReservation(entry jetstream.KeyValueEntry) (int64, error) {
 	var r reservation
-	if entry.Operation() != jetstream.KeyValuePut || json.Unmarshal(entry.Value(), &r) != nil {
-		if delete(t[tenant], id); len(t[tenant]) == 0 {
-			delete(t, tenant)
-		}
-		return
-	}
-	if t[tenant] == nil {
-		t[strings.Clone(tenant)] = map[string]int64{}
-	}
-	t[tenant][strings.Clone(id)] = r.Size
+	err := json.Unmarshal(entry.Value(), &r)
+	return r.Size, err //nolint:wrapcheck // the entry is as none
 }
 
 // bytes returns the bytes of the uploads of a tenant.

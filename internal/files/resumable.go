@@ -134,7 +134,7 @@ func (s *Store) CreateUpload(ctx context.Context, u Upload, size int64) (*Resuma
 		if err != nil {
 			return nil, fmt.Errorf("files: %w", err)
 		}
-		if created.encodedName, err = s.log.EncryptEntry(ctx, owner(u.Tenant, created.ID), key, name); err != nil {
+		if created.encodedName, err = s.log.EncryptEntry(ctx, keyName(u.Tenant, created.ID), key, name); err != nil {
 			return nil, err
 		}
 	}
@@ -243,7 +243,8 @@ func (s *Store) finish(ctx context.Context, u *Resumable) (isNew bool, err error
 	} else if err != nil { // another request has finished or deleted it, with its parts
 		return false, s.dropUnlessFinished(ctx, u)
 	}
-	return true, s.removeParts(ctx, u.Tenant, parts)
+	_ = s.removeParts(ctx, u.Tenant, parts) // else Sweep does: the file is stored
+	return true, nil
 }
 
 // dropUnlessFinished removes the file of an upload that another request has changed, unless that request
@@ -288,7 +289,7 @@ func (s *Store) DeleteUpload(ctx context.Context, tenant, id string) error {
 				return err
 			}
 		}
-		if err := s.log.DestroyKey(ctx, owner(tenant, id)); err != nil {
+		if err := s.log.DestroyKey(ctx, keyName(tenant, id)); err != nil {
 			return err
 		}
 		if err := errors.Join(s.removeParts(ctx, tenant, u.Parts), s.removeBytes(ctx, tenant, u.Next)); err != nil {

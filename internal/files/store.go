@@ -80,7 +80,7 @@ type storedFile struct {
 // refer adds a thread to those that refer to the file. It renews the time of an old reference: the thread
 // may have been deleted, and begin again.
 func (f *storedFile) refer(thread string, now time.Time) {
-	if since, ok := f.Threads[thread]; ok && now.Sub(since) < interrupted/2 {
+	if since, ok := f.Threads[thread]; ok && now.Sub(since) < interruptedAge/2 {
 		return
 	}
 	if f.Threads == nil {
@@ -299,7 +299,7 @@ func (s *Store) removeBytes(ctx context.Context, tenant, blob string) error {
 	if blob == "" {
 		return nil
 	}
-	if err := s.log.DestroyKey(ctx, owner(tenant, blob)); err != nil {
+	if err := s.log.DestroyKey(ctx, keyName(tenant, blob)); err != nil {
 		return err
 	}
 	return s.storage.Remove(ctx, blob)

@@ -5,19 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure/stream"
 )
 
-// interrupted is the age from which an upload that has not ended was interrupted, and from which a
+// interruptedAge is the age from which an upload that has not ended was interrupted, and from which a
 // thread that refers to a file must exist: its first input may be on the way.
-const interrupted = 2 * UploadTime
+const interruptedAge = 2 * UploadTime
 
 // Sweep deletes files to which no thread refers and that are older than Lifetime, resumable uploads that
 // have expired, and what interrupted uploads and deletions have left. exists reports whether a thread has
-// records. It continues after a failure, and returns all failures.
+// records. It continues after a failure, and returns all failures. It begins at a random place, so that what
+// one call does not reach before ctx ends, a later one does.
 func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(context.Context, stream.Thread) (bool, error)) error {
 	var failures []error
 	fail := func(what string, err error) {
@@ -25,13 +28,13 @@ func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(
 			failures = append(failures, fmt.Errorf("files: sweep %s: %w", what, err))
 		}
 	}
-	for _, f := range x.all() {
+	for _, f := range rotated(x.all()) {
 		if ctx.Err() != nil {
 			break
 		}
 		fail(f.ID, s.sweepFile(ctx, f, now, exists))
 	}
-	for _, u := range x.allUploads() {
+	for _, u := range rotated(x.allUploads()) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -39,9 +42,25 @@ func (s *Store) Sweep(ctx context.Context, x *Index, now time.Time, exists func(
 			fail(u.ID, s.DeleteUpload(ctx, u.Tenant, u.ID))
 		}
 	}
-	fail("contents", s.each(ctx, contentPrefix, func(key string, value []byte) error { return s.sweepContent(ctx, key, value, now) }))
-	fail("blobs", s.each(ctx, blobPrefix, func(key string, value []byte) error { return s.sweepBlob(ctx, key, value, now) }))
+	contents := func() error {
+		return s.each(ctx, contentPrefix, func(key string, value []byte) error { return s.sweepContent(ctx, key, value, now) })
+	}
+	blobs := func() error {
+		return s.each(ctx, blobPrefix, func(key string, value []byte) error { return s.sweepBlob(ctx, key, value, now) })
+	}
+	for _, sweep := range rotated([]func() error{contents, blobs}) {
+		fail("entries", sweep())
+	}
 	return errors.Join(failures...)
+}
+
+// rotated returns the elements of a list from a random one on, followed by those before it.
+func rotated[E any](list []E) []E {
+	if len(list) == 0 {
+		return nil
+	}
+	first := rand.N(len(list)) //nolint:gosec // the place is no secret
+	return slices.Concat(list[first:], list[:first])
 }
 
 // sweepFile deletes a file that has expired, and releases it from threads that do not exist.
@@ -50,7 +69,7 @@ func (s *Store) sweepFile(ctx context.Context, f *File, now time.Time, exists fu
 		return s.deleteIf(ctx, f.Tenant, f.ID, isExpired)
 	}
 	for thread, since := range f.Threads {
-		if now.Sub(since) < interrupted {
+		if now.Sub(since) < interruptedAge {
 			continue
 		}
 		found, err := exists(ctx, stream.Thread{Tenant: f.Tenant, ID: thread})
@@ -72,7 +91,7 @@ func (s *Store) sweepContent(ctx context.Context, key string, value []byte, now 
 	}
 	gone := map[string]time.Time{}
 	for id, since := range c.Files {
-		if now.Sub(since) < interrupted {
+		if now.Sub(since) < interruptedAge {
 			continue
 		}
 		entry, _, err := s.log.LastValue(ctx, s.bucket, fileKey(c.Tenant, id))
@@ -97,7 +116,7 @@ func (s *Store) sweepBlob(ctx context.Context, key string, value []byte, now tim
 	if err := json.Unmarshal(value, &b); err != nil {
 		return fmt.Errorf("files: %s: %w", key, err)
 	}
-	if now.Sub(b.CreatedAt) < interrupted {
+	if now.Sub(b.CreatedAt) < interruptedAge {
 		return nil
 	}
 	blob := key[strings.LastIndexByte(key, '.')+1:]
@@ -136,12 +155,11 @@ func (s *Store) isNamed(ctx context.Context, blob string, b storedBlob) (bool, e
 
 // each calls take for every key of the bucket that begins with a prefix.
 func (s *Store) each(ctx context.Context, prefix string, take func(key string, value []byte) error) error {
-	keys, err := s.bucket.ListKeysFiltered(ctx, prefix+">")
+	keys, err := stream.Keys(ctx, s.bucket, prefix+">")
 	if err != nil {
-		return unavailable(err)
+		return fmt.Errorf("files: %w", err)
 	}
-	defer func() { _ = keys.Stop() }()
-	for key := range keys.Keys() {
+	for _, key := range rotated(keys) {
 		value, _, err := s.log.LastValue(ctx, s.bucket, key)
 		if err != nil {
 			return unavailable(err)
@@ -153,5 +171,5 @@ func (s *Store) each(ctx context.Context, prefix string, take func(key string, v
 			return err
 		}
 	}
-	return unavailable(ctx.Err())
+	return nil
 }

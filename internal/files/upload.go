@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/stream"
 )
 
-// UploadTime bounds an upload. What is older and belongs to no file was interrupted.
+// UploadTime bounds one call of Put or Append. Sweep removes what belongs to no file after twice this time.
 const UploadTime = time.Hour
 
 // maxShares bounds the files with the same blob: the entry of their bytes has all of them. Further ones
@@ -40,8 +40,8 @@ type Upload struct {
 // ErrIncomplete tells that the caller has broken off an upload.
 var ErrIncomplete = errors.New("files: the upload broke off")
 
-// Put stores a file. It returns when the file is complete on disk; after an error nothing of it can be
-// read. Errors: ErrTooLarge, ErrEmpty, ErrIncomplete, *ThreatError, those of u.Body.
+// Put stores a file. It returns when the storage has acknowledged all bytes; after an error nothing of it can be
+// read. Errors: ErrTooLarge, ErrEmpty, ErrIncomplete, *ThreatError, stream.ErrUnavailable, those of u.Body.
 func (s *Store) Put(ctx context.Context, u Upload) (*File, error) {
 	ctx, cancel := context.WithTimeout(ctx, UploadTime)
 	defer cancel()
@@ -170,7 +170,7 @@ func (s *Store) shareAs(ctx context.Context, f *File, entry storedBlob) error {
 	})
 }
 
-// create writes the entry of a file. If the file exists, as one that is moved from a message again,
+// create writes the entry of a file. If the file exists, as one that is extracted from a message again,
 // it only gets the thread, and the time of this upload, which its content has (see dropContent).
 func (s *Store) create(ctx context.Context, f *File) error {
 	key, stored := fileKey(f.Tenant, f.ID), &storedFile{File: *f}
@@ -179,7 +179,7 @@ func (s *Store) create(ctx context.Context, f *File) error {
 		if err != nil {
 			return fmt.Errorf("files: %w", err)
 		}
-		if stored.EncodedName, err = s.log.EncryptEntry(ctx, owner(f.Tenant, f.Content.Blob), key, name); err != nil {
+		if stored.EncodedName, err = s.log.EncryptEntry(ctx, keyName(f.Tenant, f.Content.Blob), key, name); err != nil {
 			return err
 		}
 	}
@@ -252,9 +252,9 @@ func (s *Store) secret(ctx context.Context, tenant string) ([]byte, error) {
 	return secret, err
 }
 
-// MovedID returns the ID of the file for bytes that a message of a thread has: the same bytes in the
+// ExtractedID returns the ID of the file for bytes that a message of a thread has: the same bytes in the
 // same thread have the same ID, so an input that has them again refers to the same file.
-func (s *Store) MovedID(ctx context.Context, tenant, thread, mediaType, name string, content []byte) (string, error) {
+func (s *Store) ExtractedID(ctx context.Context, tenant, thread, mediaType, name string, content []byte) (string, error) {
 	secret, err := s.secret(ctx, tenant)
 	if err != nil {
 		return "", err

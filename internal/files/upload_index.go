@@ -2,16 +2,14 @@ package files
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/stream"
 )
 
-// tenantUploads are resumable uploads, without their names and parts, by the token of their tenant and
-// their ID.
-type tenantUploads map[string]map[string]*Resumable
+// tenantUploads are resumable uploads, without their names and parts.
+type tenantUploads byTenant[*Resumable]
 
 // bytes returns the bytes of the files that the uploads of a tenant will be. Those that are stored are
 // files.
@@ -45,19 +43,11 @@ func (t tenantUploads) all() (all []*Resumable) {
 	return all
 }
 
-// set applies an entry of an upload.
-func (t tenantUploads) set(tenant, id string, entry jetstream.KeyValueEntry) {
-	if entry.Operation() == jetstream.KeyValuePut {
-		if u, err := decodeUpload(entry.Key(), entry.Value()); err == nil {
-			if t[tenant] == nil {
-				t[strings.Clone(tenant)] = map[string]*Resumable{}
-			}
-			u.Parts, u.encodedName = nil, nil
-			t[tenant][u.ID] = u
-			return
-		}
+// decodeIndexedUpload decodes an upload, without its name and its parts.
+func decodeIndexedUpload(entry jetstream.KeyValueEntry) (*Resumable, error) {
+	u, err := decodeUpload(entry.Key(), entry.Value())
+	if err == nil {
+		u.Parts, u.encodedName = nil, nil
 	}
-	if delete(t[tenant], id); len(t[tenant]) == 0 {
-		delete(t, tenant)
-	}
+	return u, err
 }

@@ -126,7 +126,8 @@ func (r *Remover) interval() time.Duration {
 }
 
 // Round removes what is too old at a time, unless another process does: at most maxRemoved threads,
-// whose number it returns. First it completes deletions that were interrupted.
+// whose number it returns. First it completes deletions that were interrupted; last, every maxInterval, it sweeps
+// the files.
 func (r *Remover) Round(ctx context.Context, now time.Time) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, roundTime)
 	defer cancel()
@@ -156,19 +157,18 @@ func (r *Remover) Round(ctx context.Context, now time.Time) (removed int, err er
 			failures = append(failures, err)
 		}
 	}
-	if r.Files != nil && now.Sub(r.swept) >= maxInterval {
-		r.swept = now
-		if err := r.Files.Sweep(ctx, r.FileIndex, now, r.Log.HasThread); err != nil {
-			failures = append(failures, err)
-		}
-	}
 	keep := r.Rules.Audit()
 	entries, err := store.Expire(ctx, r.Writer, r.Holds, func(c store.Chain) (time.Duration, string) {
 		rule := keep(c)
 		return rule.TTL, rule.String()
 	}, now)
 	telemetry.Expired(ctx, keyAudit, int64(entries)) //nolint:gosec // a number of entries
-	return removed, errors.Join(append(failures, err)...)
+	failures = append(failures, err)
+	if r.Files != nil && now.Sub(r.swept) >= maxInterval { // last, because the files may need the rest of the round
+		r.swept = now
+		failures = append(failures, r.Files.Sweep(ctx, r.FileIndex, now, r.Log.HasThread))
+	}
+	return removed, errors.Join(failures...)
 }
 
 // expireThreads removes the threads of a tenant that are too old, at most limit. One that cannot be

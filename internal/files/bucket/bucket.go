@@ -65,16 +65,16 @@ func (b *Bucket) Close() error { return b.bucket.Close() }
 
 // Write implements files.Storage. An object appears when it is complete: if r fails, there is none.
 func (b *Bucket) Write(ctx context.Context, name string, r io.Reader) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	w, err := b.bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: "application/octet-stream", DisableContentTypeDetection: true})
 	if err != nil {
 		return unavailable(err)
 	}
-	from := &source{r: r, silence: time.AfterFunc(b.answerTime, cancel), answerTime: b.answerTime}
+	from := &source{r: r, silence: time.AfterFunc(b.answerTime, func() { cancel(errSilent) }), answerTime: b.answerTime}
 	defer from.silence.Stop()
 	if _, err = io.Copy(w, from); err != nil {
-		cancel() // Close then discards the object
+		cancel(nil) // Close then discards the object
 	}
 	if closeErr := w.Close(); err == nil {
 		err = closeErr
@@ -82,17 +82,18 @@ func (b *Bucket) Write(ctx context.Context, name string, r io.Reader) error {
 	if from.err != nil {
 		return from.err
 	}
-	return unavailable(err)
+	return unavailable(withCause(ctx, err))
 }
 
 // Open implements files.Storage.
 func (b *Bucket) Open(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	o := &object{silence: time.AfterFunc(b.answerTime, cancel), answerTime: b.answerTime, cancel: cancel}
+	ctx, cancel := context.WithCancelCause(ctx)
+	o := &object{ctx: ctx, silence: time.AfterFunc(b.answerTime, func() { cancel(errSilent) }), answerTime: b.answerTime, cancel: cancel}
 	defer o.silence.Stop()
 	var err error
 	if o.Reader, err = b.bucket.NewRangeReader(ctx, name, offset, -1, nil); err != nil {
-		cancel()
+		err = withCause(ctx, err)
+		cancel(nil)
 		return nil, unavailable(err)
 	}
 	return o, nil
@@ -100,7 +101,7 @@ func (b *Bucket) Open(ctx context.Context, name string, offset int64) (io.ReadCl
 
 // Remove implements files.Storage.
 func (b *Bucket) Remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, b.answerTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.answerTime, errSilent)
 	defer cancel()
 	err := b.bucket.Delete(ctx, name)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -109,7 +110,7 @@ func (b *Bucket) Remove(ctx context.Context, name string) error {
 	if err == nil && b.parts != nil {
 		err = b.parts.remove(ctx, name)
 	}
-	return unavailable(err)
+	return unavailable(withCause(ctx, err))
 }
 
 // source is the source of a new object. The time that the cloud may be silent does not run while the
@@ -136,9 +137,10 @@ func (s *source) Read(p []byte) (int, error) {
 type object struct {
 	*blob.Reader
 
+	ctx        context.Context
 	silence    *time.Timer
 	answerTime time.Duration
-	cancel     context.CancelFunc
+	cancel     context.CancelCauseFunc
 }
 
 // Read implements io.Reader.
@@ -147,15 +149,26 @@ func (o *object) Read(p []byte) (int, error) {
 	defer o.silence.Stop()
 	n, err := o.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = unavailable(err)
+		err = unavailable(withCause(o.ctx, err))
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
 func (o *object) Close() error {
-	o.cancel()
+	o.cancel(nil)
 	return o.Reader.Close()
+}
+
+// errSilent tells that the cloud has not answered in time.
+var errSilent = errors.New("the cloud does not answer")
+
+// withCause returns errSilent if it has ended ctx, in place of the error of the client library.
+func withCause(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
 }
 
 // unavailable marks an error of the bucket as stream.ErrUnavailable; nil stays nil.

@@ -145,8 +145,8 @@ func TestSilentCloud(t *testing.T) {
 		"open":           func() error { _, err := b.Open(t.Context(), "a", 0); return err }(),
 		"remove":         b.Remove(t.Context(), "a"),
 	} {
-		if !errors.Is(err, stream.ErrUnavailable) {
-			t.Errorf("%s: got %v, want %v", operation, err, stream.ErrUnavailable)
+		if !errors.Is(err, stream.ErrUnavailable) || !strings.Contains(err.Error(), "the cloud does not answer") {
+			t.Errorf("%s: got %v, want %v with its cause", operation, err, stream.ErrUnavailable)
 		}
 	}
 }
