@@ -23,5 +23,5 @@ func (s *Server) attachFiles(ctx context.Context, in *preparedInput, plan runPla
 		return nil
 	}
 	pointer := func(id string) string { return messagePointer(in.input, id) }
-	return s.attachments.Attach(ctx, in.run.Thread, plan.input.Accepted, plan.moved, pointer)
+	return s.attachments.Attach(ctx, in.run.Thread, plan.input.Accepted, plan.extracted, pointer)
 }

@@ -355,8 +355,8 @@ type runPlan struct {
 	// decisions stand: no message is new, and no model is called.
 	decisions   []runs.Decision
 	answersOnly bool
-	// moved is the data that files have in place of the messages.
-	moved attachments.Moved
+	// extracted is the data that files have in place of the messages.
+	extracted attachments.Extracted
 }
 
 // planRun judges the messages of an input against the thread's conversation
@@ -371,9 +371,9 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 	if len(resolved.decisions) > 0 && len(thread.Interrupts) > 0 && history == snapshot.HistoryAuto {
 		history = snapshot.HistoryAppend // an input that answers interrupts does not ask for another answer
 	}
-	var moved attachments.Moved
+	var extracted attachments.Extracted
 	if s.attachments != nil {
-		if in.input.Messages, moved, err = s.attachments.Move(ctx, in.run.Thread, in.input.Messages, thread.Has); err != nil {
+		if in.input.Messages, extracted, err = s.attachments.Extract(ctx, in.run.Thread, in.input.Messages, thread.Has); err != nil {
 			return runPlan{}, err
 		}
 	}
@@ -399,7 +399,7 @@ func (s *Server) planRun(ctx context.Context, in *preparedInput, thread loadedTh
 	inputCopy.Messages = nil
 	after, task := continuedFork(thread, accepted)
 	return runPlan{
-		moved: moved, after: after, input: &stream.Input{Input: inputCopy, Task: task, Accepted: accepted, Requester: requester, Sender: sender, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
+		extracted: extracted, after: after, input: &stream.Input{Input: inputCopy, Task: task, Accepted: accepted, Requester: requester, Sender: sender, ResumeDecisions: resolved.resumeDecisions, LateDecisions: resolved.lateDecisions},
 		onBusy: onBusy, decisions: resolved.decisions, answersOnly: resolved.hasOnlyLateDecisions && len(accepted.Tail) == 0,
 	}, nil
 }

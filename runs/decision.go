@@ -20,8 +20,8 @@ const (
 type Decision struct {
 	CallID string       `json:"call"`
 	Kind   DecisionKind `json:"kind"`
-	// Question is the number of the tool's question that is answered, from 1; 0 = the decision is
-	// about making the call.
+	// Question is the number of the question that is answered, from 1 (see Question.Number); 0 = the
+	// decision is about making the call.
 	Question int `json:"question,omitempty"`
 	// Digest is the digest of the decision with its content. A decision with the same kind and
 	// digest is a repetition.

@@ -94,7 +94,8 @@ type AskedQuestion struct {
 	Number int `json:"number"`
 	// Expires is how long people may answer; 0 = for ever.
 	Expires time.Duration `json:"expires,omitempty"`
-	// ExpiresAt is when the question expires, if it has a time of its own; zero = Expires decides.
+	// ExpiresAt is the latest time of a tool's question: the earlier of it and Expires counts. zero = there
+	// is none.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	// Waits is that of the Question.
 	Waits bool `json:"waits,omitempty"`

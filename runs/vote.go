@@ -30,7 +30,7 @@ func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 		if i == nil || i.Decision != nil || !i.countsVote(d) {
 			continue
 		}
-		if conflict := i.conflictingEdit(d.By, i.editOf(d)); conflict != nil {
+		if conflict := i.conflictingVote(d.By, i.votedArgs(d)); conflict != nil {
 			vote := *conflict
 			vote.CallID = d.CallID
 			return &vote
@@ -39,20 +39,20 @@ func (s *Interrupts) ConflictingVote(decisions []Decision) *Decision {
 	return nil
 }
 
-// editOf returns the digest of the arguments to which a decision edits the call's; "" = it leaves
-// those of the model.
-func (i *Interrupt) editOf(d Decision) string {
+// votedArgs returns the digest that a vote is for: of edited arguments, or of an answer; "" = the arguments of
+// the model.
+func (i *Interrupt) votedArgs(d Decision) string {
 	if d.ArgsDigest == i.Approval.ArgsDigest {
 		return ""
 	}
 	return d.ArgsDigest
 }
 
-// conflictingEdit returns the vote of another approver than by for an edit to arguments other than
-// edit; nil = there is none.
-func (i *Interrupt) conflictingEdit(by, edit string) *Decision {
+// conflictingVote returns the vote of another approver than by for other arguments than voted, or for another
+// answer; nil = there is none.
+func (i *Interrupt) conflictingVote(by, voted string) *Decision {
 	for n := range i.Votes {
-		if v := &i.Votes[n]; v.By != by && edit != "" && v.ArgsDigest != "" && v.ArgsDigest != edit {
+		if v := &i.Votes[n]; v.By != by && voted != "" && v.ArgsDigest != "" && v.ArgsDigest != voted {
 			return v
 		}
 	}
@@ -82,8 +82,8 @@ func (a *Approval) maxVotes() int {
 	return 2 * (a.quorum() - 1)
 }
 
-// Decide takes a decision about a call, unless the call is decided or expired. An approval is a
-// vote if a quorum is needed. now is the workflow's time.
+// Decide takes a decision about a call, unless the call is decided or expired. An approval,
+// or an answer under a rule, is a vote if a quorum is needed. now is the workflow's time.
 func (s *Interrupts) Decide(d Decision, now time.Time) DecisionResult {
 	i := s.Find(d.CallID)
 	switch {
@@ -128,17 +128,17 @@ func (i *Interrupt) resultForDecided(d Decision) DecisionResult {
 	return before
 }
 
-// castVote counts an approval, in place of the approver's earlier vote. open tells that the call
+// castVote counts a vote, in place of the approver's earlier one. open tells that the call
 // stays undecided, and result what happened to the vote. Otherwise the vote completes the quorum: d
 // is the decision, and remembers only what the whole quorum remembers.
 func (i *Interrupt) castVote(d *Decision) (result DecisionResult, open bool) {
-	v := Decision{Kind: d.Kind, Digest: d.Digest, Proposal: d.Proposal, By: d.By, Remember: d.Remember, ArgsDigest: i.editOf(*d)}
+	v := Decision{Kind: d.Kind, Digest: d.Digest, Proposal: d.Proposal, By: d.By, Remember: d.Remember, ArgsDigest: i.votedArgs(*d)}
 	repeats := func(cast Decision) bool { return cast.By == v.By && cast.isRepeatedBy(v) }
 	if at := slices.IndexFunc(i.Votes, repeats); at >= 0 {
 		cast := i.Votes[at]
 		return DecisionResult{Recorded: &cast, Missing: i.missing(v.ArgsDigest), Tallies: i.tallies()}, true
 	}
-	if other := i.conflictingEdit(v.By, v.ArgsDigest); other != nil {
+	if other := i.conflictingVote(v.By, v.ArgsDigest); other != nil {
 		conflict := *other
 		return DecisionResult{Error: ErrorOtherEdit, Recorded: &conflict}, true
 	}

@@ -237,6 +237,14 @@ func (r *run) firstStepOpening() (*runs.Beginning, *runs.ToolCall) {
 	return r.inputBeginning(), nil
 }
 
+// resultOf returns the record of the run's result; 0 = a run that ends so has none.
+func (r *run) resultOf(end ending) uint64 {
+	if end.outcome == runs.OutcomeSuccess && end.interrupts == nil {
+		return r.result
+	}
+	return 0
+}
+
 // finish writes the run's terminal record, also when the run is cancelled. A local activity writes
 // it within the workflow task that decided the end, with one attempt of two seconds. If the local
 // activity fails, for instance because NATS is unavailable, a regular activity retries without
@@ -252,9 +260,7 @@ func (r *run) finish(ctx workflow.Context, end ending) (runs.Result, error) {
 		Run: r.in.Run, Execution: r.execution, After: r.log.Main, Outcome: end.outcome, Code: end.code, Message: end.message, Detail: end.detail,
 		Usage: r.budget.Usage, Beginning: *r.inputBeginning(), Agent: r.in.Agent, Revision: r.in.Revision, HandedOver: r.delegation.handoffs > 0,
 		First: r.firstStepID(), Interrupts: end.interrupts, Steered: r.control.steering.Pending(), Answers: r.in.Resume != nil && r.in.Input > 0,
-	}
-	if end.outcome == runs.OutcomeSuccess && end.interrupts == nil {
-		in.Result = r.result
+		Result: r.resultOf(end),
 	}
 	in.Unfinished = r.log.Unfinished
 	in = runs.Copy(in) // decisions that arrive before all attempts have ended must not change the end

@@ -20,9 +20,7 @@ func (r *run) answerCall(ctx workflow.Context, end ending) (runs.ToolAnswer, err
 	in := runs.SubagentAnswer{
 		Step: r.step(r.turn, "answer", ""), Call: r.child.call, Outcome: end.outcome, Code: end.code, Message: end.message,
 		MessageID: r.answerMessage, Unfinished: r.log.Unfinished, Usage: r.budget.Usage, Subagents: r.delegation.subagents, IsPipeline: r.pipeline.position != nil || r.in.Program != "",
-	}
-	if end.outcome == runs.OutcomeSuccess && end.interrupts == nil {
-		in.Result = r.result
+		Result: r.resultOf(end),
 	}
 	if end.interrupts != nil {
 		in.Interrupts = end.interrupts.OpenNames()

@@ -13,7 +13,7 @@ import (
 // dataScheme begins a URL that has its data (RFC 2397): data:[<media type>][;base64],<data>
 const dataScheme = "data:"
 
-// errDataURL tells that a URL has a scheme, and no data.
+// errDataURL tells that a data: URL is malformed.
 var errDataURL = errors.New("must be data:, a media type, ;base64, a comma, and base64, such as data:image/png;base64,iVBORw0KGgo=")
 
 // isDataURL reports whether the source of a part is a URL that has its data.

@@ -53,7 +53,7 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 		return Steered{}, err
 	}
 	digest := message.Digest()
-	moved, err := s.moveFiles(ctx, thread, message, snap)
+	extracted, err := s.extractFiles(ctx, thread, message, snap)
 	if err != nil {
 		return Steered{}, err
 	}
@@ -65,7 +65,7 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 		return Steered{}, err
 	}
 	if s.Files != nil {
-		if err := s.Files.Attach(ctx, thread, accepted, moved, func(string) string { return "/message" }); err != nil {
+		if err := s.Files.Attach(ctx, thread, accepted, extracted, func(string) string { return "/message" }); err != nil {
 			return Steered{}, err
 		}
 	}
@@ -77,12 +77,12 @@ func (s *Sender) Steer(ctx context.Context, thread stream.Thread, raw json.RawMe
 	return s.SendSteering(ctx, run, proposal)
 }
 
-// moveFiles replaces base64 data of a steering message by the URLs of files.
-func (s *Sender) moveFiles(ctx context.Context, thread stream.Thread, message *agui.Message, snap *snapshot.Snapshot) (attachments.Moved, error) {
+// extractFiles replaces base64 data of a steering message by the URLs of files.
+func (s *Sender) extractFiles(ctx context.Context, thread stream.Thread, message *agui.Message, snap *snapshot.Snapshot) (attachments.Extracted, error) {
 	if s.Files == nil {
 		return nil, nil
 	}
-	changed, moved, err := s.Files.Move(ctx, thread, []agui.Message{*message}, snap.Has)
+	changed, extracted, err := s.Files.Extract(ctx, thread, []agui.Message{*message}, snap.Has)
 	if err != nil {
 		if refused, ok := errors.AsType[*problem.Problem](err); ok { // a request to steer has one message
 			refused.Pointer = strings.Replace(refused.Pointer, "/messages/0", "/message", 1)
@@ -90,7 +90,7 @@ func (s *Sender) moveFiles(ctx context.Context, thread stream.Thread, message *a
 		return nil, err
 	}
 	*message = changed[0]
-	return moved, nil
+	return extracted, nil
 }
 
 // activeRun returns the active run of a thread, by the log or by the workflow. A run that Temporal

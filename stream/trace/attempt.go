@@ -23,7 +23,7 @@ func (a *attempt) endWait(at time.Time) {
 		return
 	}
 	end := milliseconds(at)
-	a.Wait = &Wait{StartedAt: a.Wait.StartedAt, EndedAt: &end} // copied, because an exported span refers to it
+	a.Wait = &AdmissionWait{StartedAt: a.Wait.StartedAt, EndedAt: &end} // copied, because an exported span refers to it
 }
 
 // maxKept bounds the records of an attempt that are kept, in bytes.

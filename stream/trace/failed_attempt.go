@@ -171,7 +171,7 @@ func (f *Fold) addNote(u *unit, at time.Time, raw json.RawMessage) error {
 	}
 	u.attempt.Model = note.Model
 	if note.Waits {
-		u.attempt.Wait = &Wait{StartedAt: milliseconds(at)}
+		u.attempt.Wait = &AdmissionWait{StartedAt: milliseconds(at)}
 	} else {
 		u.attempt.endWait(at)
 	}

@@ -137,7 +137,7 @@ type Attempt struct {
 	// Model is the model that the attempt has called, as provider/model; "" = it has called none.
 	Model string `json:"model,omitempty"`
 	// Wait is how long the attempt has waited before it could call its model; nil = it has not.
-	Wait *Wait `json:"wait,omitempty"`
+	Wait *AdmissionWait `json:"wait,omitempty"`
 	// Usage is that of the attempt's model call. Input is an estimate until the provider reports
 	// it, Output may be a lower bound.
 	Usage *agui.TokenUsage `json:"usage,omitempty"`
@@ -145,8 +145,8 @@ type Attempt struct {
 	Withdrawn *Withdrawn `json:"withdrawn,omitempty"`
 }
 
-// Wait is the time that a model call has waited because of the limits of its provider.
-type Wait struct {
+// AdmissionWait is the time that a model call has waited because of a limit of the workers or of its provider.
+type AdmissionWait struct {
 	StartedAt time.Time `json:"startedAt"`
 	// EndedAt is missing while the call waits.
 	EndedAt *time.Time `json:"endedAt,omitempty"`

@@ -49,7 +49,7 @@ type progress struct {
 	started       []byte                    // RUN_STARTED
 	lastEvents    [][]byte                  // the events of the terminal record
 	hasSuperseded bool                      // an attempt that had written events was superseded
-	movedAfter    uint64                    // first record of the first attempt that has moved messages; 0 = none has
+	firstMove     uint64                    // first record of the first attempt that has moved messages; 0 = none has
 	terminal      bool                      // the terminal record was projected: later records do not count
 }
 
@@ -240,7 +240,7 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	for i, e := range events {
 		position := stream.Position{Seq: rec.Seq, Index: i}
 		if agui.TypeOf(e) == agui.EventMessagesSnapshot { // of the attempt's own messages
-			if err := p.noteRestatement(v, e); err != nil {
+			if err := p.noteMessagesSnapshot(v, e); err != nil {
 				return err
 			}
 			p.index++
@@ -277,27 +277,28 @@ func (p *Projection) onEvents(ctx context.Context, rec *stream.Record) error {
 	return nil
 }
 
-// noteRestatement notes a MESSAGES_SNAPSHOT of an attempt. An empty one precedes another if messages move: a
+// noteMessagesSnapshot notes a MESSAGES_SNAPSHOT of an attempt. An empty one precedes another if messages move: a
 // snapshot moves none of a client's.
-func (p *Projection) noteRestatement(v *laneView, raw []byte) error {
+func (p *Projection) noteMessagesSnapshot(v *laneView, raw []byte) error {
 	e, err := agui.Decode(raw)
 	if err != nil {
 		return err
 	}
 	p.needsSnapshot = true
-	if snapshot, ok := e.(*agui.MessagesSnapshot); ok && len(snapshot.Messages) == 0 && (p.movedAfter == 0 || v.from < p.movedAfter) {
-		p.movedAfter = v.from
+	if snapshot, ok := e.(*agui.MessagesSnapshot); ok && len(snapshot.Messages) == 0 && (p.firstMove == 0 || v.from < p.firstMove) {
+		p.firstMove = v.from
 	}
 	return nil
 }
 
-// emitUnmoved emits the conversation without the messages that attempts may have moved, which a client then gets
+// emitSnapshotBeforeMoves emits the conversation without the messages that attempts may have moved, which a
+// client then gets
 // back in their order.
-func (p *Projection) emitUnmoved(ctx context.Context) error {
-	if p.movedAfter == 0 {
+func (p *Projection) emitSnapshotBeforeMoves(ctx context.Context) error {
+	if p.firstMove == 0 {
 		return nil
 	}
-	snap, err := p.store.At(ctx, p.run.Thread, p.movedAfter)
+	snap, err := p.store.At(ctx, p.run.Thread, p.firstMove)
 	if err != nil {
 		return err
 	}
@@ -405,7 +406,7 @@ func (p *Projection) closeRun(ctx context.Context, events [][]byte, end ending) 
 	c.needsState = c.needsState || hasInterrupts // clients decide on the whole state
 	switch {
 	case p.hasSuperseded || p.needsSnapshot || hasInterrupts:
-		if err = p.emitUnmoved(ctx); err == nil {
+		if err = p.emitSnapshotBeforeMoves(ctx); err == nil {
 			err = p.emitSnapshots(ctx, p.record, c)
 		}
 	case end.restored:
