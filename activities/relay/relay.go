@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,11 +58,28 @@ type Relay struct {
 	unsent   []agui.Event      // that the attempt refused, because the run is cancelled
 }
 
-// RunError is a RUN_ERROR of the remote.
+// RunError is a RUN_ERROR of the remote. Code and Message are the remote's, may be content, and have any
+// length.
 type RunError struct{ Code, Message string }
 
-// Error implements error.
-func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has failed: %s", e.Code) }
+// Error implements error. The text has no content.
+func (e *RunError) Error() string {
+	if code := e.ShownCode(); code != "" {
+		return "the remote agent has sent RUN_ERROR with the code " + code
+	}
+	return "the remote agent has sent RUN_ERROR"
+}
+
+// shownCode matches the codes that are shown.
+var shownCode = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,64}$`)
+
+// ShownCode returns the code if it has the form of an identifier; "" = there is none, or it may be content.
+func (e *RunError) ShownCode() string {
+	if !shownCode.MatchString(e.Code) {
+		return ""
+	}
+	return e.Code
+}
 
 // New returns a relay of a run with the input in, whose messages have the remote's IDs. known are the
 // thread's IDs of what in names, by the remote's; the relay changes it.

@@ -349,6 +349,22 @@ func TestRunError(t *testing.T) {
 	}
 }
 
+// TestTextOfRunErrorHasNoContent: the text of a failed run has the remote's code only if it is an identifier,
+// and never the remote's message.
+func TestTextOfRunErrorHasNoContent(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		"OVERLOADED":                   "the remote agent has sent RUN_ERROR with the code OVERLOADED",
+		"":                             "the remote agent has sent RUN_ERROR",
+		"Ann's card 4111 was declined": "the remote agent has sent RUN_ERROR",
+		strings.Repeat("a", 65):        "the remote agent has sent RUN_ERROR",
+	} {
+		if got := (&relay.RunError{Code: code, Message: "too much"}).Error(); got != want {
+			t.Errorf("code %.40q: text = %q, want %q", code, got, want)
+		}
+	}
+}
+
 // TestUsage: the usage of the last RUN_FINISHED is that of the run.
 func TestUsage(t *testing.T) {
 	t.Parallel()
