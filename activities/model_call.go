@@ -150,7 +150,7 @@ func (a *Activities) narrate(ctx context.Context, t turn, narrator *narration.Na
 	if err != nil {
 		return summarizes, err
 	}
-	defer prepared.release()
+	defer prepared.release() // the client of the provider has the request until the end of its stream
 	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
 	// events are emitted.
 	narrator.Predict(definition.State.Predict, t.conversation.State)

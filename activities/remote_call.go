@@ -76,8 +76,10 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 		}
 	}
 	ctx, span := telemetry.StartAgent(ctx, t.in.Agent)
-	err = a.readRun(ctx, t, span, relayed, remote.Call{
-		URL: endpoint.URL, Header: header, Input: input.request, Protocol: remote.Protocol(endpoint.Protocol),
+	request := input.request
+	input.request = agui.RunAgentInput{} // only the client has the bytes of files now, and drops them
+	err = a.readRun(ctx, t, span, relayed, input.release, remote.Call{
+		URL: endpoint.URL, Header: header, Input: request, Protocol: remote.Protocol(endpoint.Protocol),
 		LastEventID: earlier.LastEventID, Redact: redactor.Text, Limits: remote.Limits{Silence: a.Remotes.Silence},
 	})
 	a.endSpan(span, relayed, err)
@@ -88,8 +90,9 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 }
 
 // readRun makes a call, and hands its events to the relay. With retry "resume", each event with an ID
-// is noted, so that the next attempt can continue after it.
-func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, relayed *relay.Relay, call remote.Call) error {
+// is noted, so that the next attempt can continue after it. readRun calls release at the first event: the
+// client has dropped the bytes of files then, and a run may last for hours.
+func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, relayed *relay.Relay, release func(), call remote.Call) error {
 	noted, retry := call.LastEventID, t.definition.Remote.Retry
 	if retry != agents.RetryRestart && retry != agents.RetryResume {
 		// The note tells the next attempt that the remote may have begun the run.
@@ -102,6 +105,7 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 		if err != nil {
 			return t.remoteFailure(err)
 		}
+		release()
 		span.Chunk()
 		if len(event.Warnings) > 0 && !warned {
 			warned = true // one line for each attempt: the others are of the same kind
