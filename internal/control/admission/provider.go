@@ -94,7 +94,7 @@ func (p *provider) change(ctx context.Context, decide func(o *occupancy, now tim
 		if isChanged {
 			err := p.write(ctx, o, revision)
 			switch {
-			case isConflict(err):
+			case stream.IsConflict(err):
 				if err := p.read(ctx); err != nil {
 					return err
 				}
@@ -142,11 +142,6 @@ func (p *provider) read(ctx context.Context) error {
 		p.set(entry.Value(), entry.Revision())
 	}
 	return nil
-}
-
-// isConflict reports whether another worker has changed the value since it was read.
-func isConflict(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }
 
 // asUnavailable marks an error of the bucket as stream.ErrUnavailable, so that activities retry. If ctx
