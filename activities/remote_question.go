@@ -143,14 +143,7 @@ func (ic *interruptContext) addRemoteQuestion(ctx context.Context, c runs.Interr
 // agent's next run finds it.
 func recordRemoteAnswer(ctx context.Context, in runs.ToolCall, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
 	answer := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: opened}
-	encoded, err := json.Marshal(answer)
-	if err != nil {
-		return answer, fmt.Errorf("activities: encode answer: %w", err)
-	}
-	ctx, cancel := contextAfter(ctx)
-	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: encoded, Decided: decisionRecord(in, "", "")})
-	return answer, err
+	return recordDecision(ctx, attempt, answer, &stream.Result{Decided: decisionRecord(in, "", "")})
 }
 
 // askingRecord returns the record with the interrupts that the next run in a remote thread answers; 0 =

@@ -152,7 +152,7 @@ func (r *Relay) repeatsState(e agui.Event) bool {
 func unansweredCalls(messages []agui.Message) (ids []string) {
 	for _, m := range messages {
 		for _, c := range m.ToolCalls {
-			if !slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == c.ID }) {
+			if !hasResult(messages, c.ID) {
 				ids = append(ids, c.ID)
 			}
 		}

@@ -131,9 +131,9 @@ func (r *Relay) missing(messages []agui.Message) (events []agui.Event) {
 	return events
 }
 
-// hasResult reports whether the run has a result of a call.
-func (r *Relay) hasResult(call string) bool {
-	return slices.ContainsFunc(r.reducer.Messages(), func(m agui.Message) bool { return isResult(m, call) })
+// hasResult reports whether messages have a result of a call.
+func hasResult(messages []agui.Message, call string) bool {
+	return slices.ContainsFunc(messages, func(m agui.Message) bool { return isResult(m, call) })
 }
 
 // hasCall reports whether a message has a tool call.
