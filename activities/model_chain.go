@@ -55,10 +55,10 @@ func (c *modelChain) model() string {
 	return c.models[c.next]
 }
 
-// add takes in the failure of the next attempt, and reports whether another model follows, or the same
-// one because no other one is usable. Failures of another model, such as that of summaries, change
+// add takes in the failure of the next attempt, and reports in hasNext whether another model follows, or the
+// same one because no other one is usable. Failures of another model, such as that of summaries, change
 // nothing.
-func (c *modelChain) add(f stream.Failure) (falls bool) {
+func (c *modelChain) add(f stream.Failure) (hasNext bool) {
 	if len(c.models) < 2 || f.Model != c.model() {
 		return false
 	}
@@ -83,12 +83,12 @@ func (c *modelChain) add(f stream.Failure) (falls bool) {
 
 // How long a call waits for its admission: with another model that may follow, and without.
 const (
-	fallbackPatience = 3 * time.Second
-	patience         = 30 * time.Second
+	maxFallbackWait  = 3 * time.Second
+	maxAdmissionWait = 30 * time.Second
 )
 
-// patience returns how long a call of the next model waits for its admission.
-func (c *modelChain) patience() time.Duration {
+// maxAdmissionWait returns how long a call of the next model waits for its admission.
+func (c *modelChain) maxAdmissionWait() time.Duration {
 	usable := 0
 	for _, isUnusable := range c.unusable {
 		if !isUnusable {
@@ -96,9 +96,9 @@ func (c *modelChain) patience() time.Duration {
 		}
 	}
 	if usable > 1 && c.fallback.FallsBackOn(string(llm.CodeProviderBusy)) {
-		return fallbackPatience
+		return maxFallbackWait
 	}
-	return patience
+	return maxAdmissionWait
 }
 
 // fallbackPause is the pause before an attempt at the next model.
