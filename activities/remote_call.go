@@ -216,14 +216,14 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 	var events []agui.Event
 	var err error
 	if relayed != nil {
-		events = relayed.Close()
+		events = relayed.ClosingEvents()
 		result.Messages, result.ProviderIDs = relayed.Messages(), relayed.ChangedIDs()
 		if err = a.describeRun(ctx, t, relayed, &answer); err != nil {
 			return answer, err
 		}
 		result.Remote = &stream.RemoteRun{Thread: remoteThread(t)}
 		if answer.Outcome == runs.OutcomeSuccess {
-			result.Remote.Asked = noteInterrupts(t.definition.Remote, relayed, &answer)
+			result.Remote.Interrupts = noteInterrupts(t.definition.Remote, relayed, &answer)
 		}
 		if err = a.checkRemoteOutput(ctx, t, relayed, &answer, result); err != nil {
 			return answer, err

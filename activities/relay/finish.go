@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/agui/remote"
 )
 
-// Close returns the events that the attempt has refused, and those that close what a cancelled run has
+// ClosingEvents returns the events that the attempt has refused, and those that close what a cancelled run has
 // left open. The caller writes them with the done record.
-func (r *Relay) Close() []agui.Event {
+func (r *Relay) ClosingEvents() []agui.Event {
 	events := r.unsent
 	for _, item := range slices.Backward(r.verifier.Open()) {
 		if end := endOf(item); end != nil {

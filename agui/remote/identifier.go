@@ -51,11 +51,11 @@ const (
 // for the run. It stays the same when the run is repeated. A remote's ID of more than 96 bytes, or with
 // other characters than visible ASCII, is replaced by its digest, which the remote does not know.
 func NewID(agent, run, remoteID string) string {
-	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + plain(remoteID)
+	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + idPart(remoteID)
 }
 
-// plain returns a remote's ID in the form in which it is part of an own ID.
-func plain(remoteID string) string {
+// idPart returns a remote's ID in the form in which it is part of an own ID.
+func idPart(remoteID string) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
 	if len(remoteID) <= maxPlain && !strings.ContainsFunc(remoteID, func(r rune) bool { return !isVisible(r) }) {
 		return remoteID
