@@ -104,8 +104,9 @@ func (c *modelChain) maxAdmissionWait() time.Duration {
 // fallbackPause is the pause before an attempt at the next model.
 const fallbackPause = 10 * time.Millisecond
 
-// pause returns the pause between a failed attempt and the next one. Within a round there is none.
-// Before each further round it is 1, 2, 4 … 30 seconds, or as long as all models have asked for.
+// pause returns the pause between a failed attempt and the next one: fallbackPause within a round. Before each
+// further round it is 1, 2, 4, 8, 16, then 30 seconds, or longer if each usable model has asked for more: the
+// shortest of their pauses, of at most maxRetryAfter.
 func (c *modelChain) pause(roundsBefore int) time.Duration {
 	if c.rounds == roundsBefore {
 		return fallbackPause

@@ -20,8 +20,9 @@ import (
 // activity makes it, on the same lane, with the same attempts. remote_input.go builds its request,
 // remote_failure.go decides about its failures.
 
-// callRemote makes the run of a remote agent, and writes the done record. ctx is the attempt's context
-// without the end of its lane, prepareErr the error of prepareTurn.
+// callRemote makes the run of a remote agent, and writes the done record. ctx is the context of the activity.
+// work is its child for the run, which also ends when the attempt loses its lane. prepareErr is the error of
+// prepareTurn.
 func (a *Activities) callRemote(ctx, work context.Context, t turn, prepareErr error) (answer runs.ModelAnswer, err error) {
 	answer.Outcome = runs.OutcomeSuccess
 	var relayed *relay.Relay // nil = nothing was sent

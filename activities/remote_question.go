@@ -32,8 +32,8 @@ import (
 // (snapshot.Interruptions). So no workflow carries them.
 
 // noteInterrupts adds the interrupts of a run to its answer, with the rule of the remote agent about who
-// answers them, and returns them for the done record. Of too many, with which the run fails, the answer has
-// one more than there may be, because it goes to the history.
+// answers them, and returns them for the done record. A run with more than runs.MaxInterrupts fails. The answer
+// has one more than that at most, because it goes to the history.
 func noteInterrupts(endpoint *agents.Remote, relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
 	for i, interrupt := range relayed.Interrupts() {
 		q := runs.AskedQuestion{CallID: relayed.OwnID(interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}

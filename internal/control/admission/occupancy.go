@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// occupancy is what all workers do at one provider: the value of its key in the bucket. Its times are
-// those of the workers' clocks.
+// occupancy is the use of one provider: the calls of all workers that are active or wait, and how much of the
+// rate they have used. It is the value of the provider's key in the bucket, as JSON. Its times are those of the
+// workers' clocks.
 type occupancy struct {
-	// Workers are those that have calls or wait for one, by their IDs.
+	// Workers are the workers with active or waiting calls, by their IDs.
 	Workers map[string]lease `json:"workers,omitempty"`
-	// Waiting are the workers that wait, in the order in which they began to. A worker whose turn has
-	// come goes to the end, so that each gets its share.
+	// Waiting are the IDs of the workers with waiting calls, in the order of their turns. A worker leaves it
+	// when one of its calls begins, and enters it again at the end if another one waits, so that each worker
+	// gets its share.
 	Waiting []string `json:"waiting,omitempty"`
 	// Next is the theoretical arrival time of the generic cell rate algorithm, in microseconds since
 	// 1970: the rate is used up to this time.
