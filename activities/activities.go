@@ -79,13 +79,13 @@ type Activities struct {
 	// ToolGrace is how long a step is retried that lacks a tool, an agent or a task queue, since
 	// Temporal scheduled it. 0 = DefaultToolGrace.
 	ToolGrace time.Duration
+	// Events ends the waits of runs for events; nil = none is ended. StartTriggeredRun requires it.
+	Events *events.Router
 	// Inbox lists the open interrupts of all threads; nil = Notify does nothing. Webhooks has the
 	// receivers of interrupt events; nil = there are none. StartDelivery starts the workflow that
 	// delivers one event to one receiver, and does nothing if it was started before. It is required
 	// if Webhooks is set.
-	Inbox *inbox.Store
-	// Events ends the waits of runs for events; nil = none is ended.
-	Events        *events.Router
+	Inbox         *inbox.Store
 	Webhooks      *webhook.Sender
 	StartDelivery func(ctx context.Context, d runs.Delivery) error
 	// Queues knows which task queues have workers. nil = all queues are taken as served.
@@ -111,19 +111,21 @@ type Accounts struct {
 	Usage *usage.Ledger
 }
 
-// Firings are what only the activities of schedules use (schedule.go).
+// Firings are what only the activities use that start runs without a client: those of schedules (schedule.go)
+// and of triggers (trigger.go). They require all fields except Quotas and Audit; those of triggers need no
+// Schedules.
 type Firings struct {
-	// Policies decides whether a schedule may send input to a thread, and Principals has the services
-	// as which schedules run.
+	// Policies decides whether such a run may send input to a thread, and Principals has the services
+	// as which the runs act.
 	Policies   *policy.Engine
 	Principals *principals.Principals
 	// Schedules has the definitions of schedules, and Dispatch starts and cancels their runs.
 	Schedules *schedules.Store
 	Dispatch  *dispatch.Dispatcher
-	// Quotas has the quotas of tenants that firings must not exceed; nil = firings have no quotas,
-	// as in tests.
+	// Quotas has the quotas of tenants that the runs must not exceed; nil = they have no quotas, as in
+	// tests.
 	Quotas *quota.Meter
-	// Audit records the firings of schedules; nil = they are not recorded. The caller closes it.
+	// Audit records each start; nil = they are not recorded. The caller closes it.
 	Audit *store.Writer
 }
 

@@ -60,7 +60,7 @@ func (a *Activities) approvalGate(ctx context.Context, d *agents.Definition, s r
 // durations. The names of approvers stay in the definition, because the API checks who may decide.
 // rule is the index of the rule in d.
 func newApproval(d *agents.Definition, rule int, arguments string) *runs.Approval {
-	approval := answerRule(d.Approvals[rule])
+	approval := approvalOf(d.Approvals[rule])
 	approval.Rule, approval.RuleDigest, approval.ArgsDigest = rule, d.RuleDigest(rule), runs.DigestArgs(arguments)
 	// Arguments that differ only in form have the same canonical digest. Most have the canonical
 	// form already.
@@ -70,8 +70,8 @@ func newApproval(d *agents.Definition, rule int, arguments string) *runs.Approva
 	return approval
 }
 
-// answerRule returns what the workflow needs of a rule that is about no call.
-func answerRule(r agents.Approval) *runs.Approval {
+// approvalOf returns what the workflow needs of a rule that is about no call.
+func approvalOf(r agents.Approval) *runs.Approval {
 	expires, onExpiry := r.Deadline()
 	return &runs.Approval{Quorum: r.Quorum, Remind: r.Remind, Escalate: r.Escalations(), Expires: expires, OnExpiry: runs.OnExpiry(onExpiry)}
 }

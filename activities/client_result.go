@@ -71,14 +71,18 @@ func (a *Activities) storeResult(ctx context.Context, run stream.Run, result run
 // leaveToClient records the approval of a call that the client makes. The call then waits for its result.
 func leaveToClient(ctx context.Context, in runs.ToolCall, call agui.ToolCall, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
 	answer := runs.ToolAnswer{Outcome: runs.OutcomeInterrupt, Opened: opened, ForClient: true}
-	encoded, err := json.Marshal(answer)
-	if err != nil {
+	return recordDecision(ctx, attempt, answer, &stream.Result{
+		Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call),
+	})
+}
+
+// recordDecision writes the done record of a step that only decides an interrupt, with its answer.
+func recordDecision(ctx context.Context, attempt *stream.Attempt, answer runs.ToolAnswer, result *stream.Result) (_ runs.ToolAnswer, err error) {
+	if result.Answer, err = json.Marshal(answer); err != nil {
 		return answer, fmt.Errorf("activities: encode answer: %w", err)
 	}
 	ctx, cancel := contextAfter(ctx)
 	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{
-		Answer: encoded, Decided: decisionRecord(in, call.Name, call.Arguments), Edited: editedArguments(in, call),
-	})
+	answer.Seq, err = attempt.Finish(ctx, result)
 	return answer, err
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 
 	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/files"
 	"github.com/perdure/perdure/runs"
 )
 
@@ -19,6 +21,16 @@ func init() {
 // ContextAfter is contextAfter, for a test of its own: a long outage is too long for a test of a
 // run.
 var ContextAfter = contextAfter
+
+// NewSmallFileStore is NewFileStore with room for a number of bytes.
+func NewSmallFileStore(s *files.Store, room int64) FileStore {
+	return FileStore{s, semaphore.NewWeighted(room)}
+}
+
+// TakeRoom returns when requests have so many bytes less of the memory for files.
+func (f FileStore) TakeRoom(ctx context.Context, bytes int64) error {
+	return f.room.Acquire(ctx, bytes)
+}
 
 // InboxArgs is inboxArgs.
 var InboxArgs = inboxArgs

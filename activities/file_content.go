@@ -30,7 +30,9 @@ const (
 
 // loadFiles returns entries of a thread with the bytes of files in place of their URLs. The newest files
 // have precedence. A file that is missing or too large becomes a part that no model receives, with the
-// reason. The caller calls release when the request was sent.
+// reason. loadFiles blocks while other requests have the memory (maxLoaded). The caller calls release when
+// nothing refers to the bytes anymore: the client of a remote agent drops its request at the first event, that
+// of a model keeps it until the end of the call. Further calls of release have no effect.
 func (a *Activities) loadFiles(ctx context.Context, thread stream.Thread, entries []snapshot.Entry) (loaded []snapshot.Entry, release func(), err error) {
 	l := &fileLoader{FileStore: a.Files, thread: thread, files: map[string]*files.File{}, chosen: map[place]*files.File{}, reasons: map[place]llm.Unusable{}}
 	for i, e := range slices.Backward(entries) {

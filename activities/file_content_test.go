@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/activities"
 	"github.com/perdure/perdure/agents"
@@ -169,5 +171,38 @@ func TestRemoteAgentReceivesBytesOfFiles(t *testing.T) {
 	}
 	if bytes.Contains(raw, []byte(data)) || !bytes.Contains(raw, []byte(f.URL())) || !bytes.Contains(raw, []byte("Seen.")) {
 		t.Errorf("the conversation has %d bytes, want the URL, the answer and no data", len(raw))
+	}
+}
+
+// TestStreamingRemoteHoldsNoFiles: a remote agent that streams for long does not block the files of other
+// requests: at its first event the worker has room for them again.
+func TestStreamingRemoteHoldsNoFiles(t *testing.T) {
+	t.Parallel()
+	fixture := setup(t, noModel)
+	store, err := files.Open(t.Context(), fixture.log, files.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const room = 32 << 10
+	fixture.acts.Files = activities.NewSmallFileStore(store, room)
+	f, err := store.Put(t.Context(), files.Upload{Tenant: "default", Name: "a.pdf", Thread: "t1", Body: bytes.NewReader(make([]byte, 20<<10))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, _ := fixture.serveRemote(func(_ int, started, finished string, w http.ResponseWriter, r *http.Request) {
+		writeEvents(w, 1, started, `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`)
+		ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+		defer cancel()
+		if err := fixture.acts.Files.TakeRoom(ctx, room); err != nil {
+			t.Errorf("while the agent streams, another request waits for room: %v", err)
+		}
+		writeEvents(w, 3, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Seen."}`, `{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished)
+	})
+	fixture.agent = &agents.Definition{Name: "a", Remote: &agents.Remote{URL: url}}
+	fixture.more = []agui.Message{{ID: "u2", Role: agui.RoleUser, Content: agui.PartsContent([]agui.ContentPart{
+		{Type: agui.PartDocument, Source: &agui.PartSource{Type: agui.SourceURL, Value: f.URL(), MimeType: "application/pdf"}},
+	})}}
+	if _, result := fixture.run("hello"); result.Outcome != runs.OutcomeSuccess {
+		t.Errorf("result = %+v, want success", result)
 	}
 }

@@ -150,7 +150,7 @@ func (a *Activities) narrate(ctx context.Context, t turn, narrator *narration.Na
 	if err != nil {
 		return summarizes, err
 	}
-	defer prepared.release()
+	defer prepared.release() // the client of the provider has the request until the end of its stream
 	// Everything that fails for lack of a tool, an agent or a price has been done. From here on
 	// events are emitted.
 	narrator.Predict(definition.State.Predict, t.conversation.State)
@@ -166,7 +166,7 @@ func (a *Activities) narrate(ctx context.Context, t turn, narrator *narration.Na
 	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Provider: prepared.provider, Model: prepared.request.Model})
 	call := a.newModelCall(t.attempt, definition.Model, chat)
-	call.isHidden, call.patience = in.IsHidden(), t.chain.patience()
+	call.isHidden, call.maxAdmissionWait = in.IsHidden(), t.chain.maxAdmissionWait()
 	err = withModelName(definition.Model, call.stream(ctx, prepared.model, prepared.request, func(chunk llm.Chunk) error { return narrator.Add(ctx, chunk) }))
 	// The done record of a finished or cancelled call has its usage. Only a failed call writes a
 	// last note.

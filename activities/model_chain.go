@@ -55,10 +55,10 @@ func (c *modelChain) model() string {
 	return c.models[c.next]
 }
 
-// add takes in the failure of the next attempt, and reports whether another model follows, or the same
-// one because no other one is usable. Failures of another model, such as that of summaries, change
+// add takes in the failure of the next attempt, and reports in hasNext whether another model follows, or the
+// same one because no other one is usable. Failures of another model, such as that of summaries, change
 // nothing.
-func (c *modelChain) add(f stream.Failure) (falls bool) {
+func (c *modelChain) add(f stream.Failure) (hasNext bool) {
 	if len(c.models) < 2 || f.Model != c.model() {
 		return false
 	}
@@ -83,12 +83,12 @@ func (c *modelChain) add(f stream.Failure) (falls bool) {
 
 // How long a call waits for its admission: with another model that may follow, and without.
 const (
-	fallbackPatience = 3 * time.Second
-	patience         = 30 * time.Second
+	maxFallbackWait  = 3 * time.Second
+	maxAdmissionWait = 30 * time.Second
 )
 
-// patience returns how long a call of the next model waits for its admission.
-func (c *modelChain) patience() time.Duration {
+// maxAdmissionWait returns how long a call of the next model waits for its admission.
+func (c *modelChain) maxAdmissionWait() time.Duration {
 	usable := 0
 	for _, isUnusable := range c.unusable {
 		if !isUnusable {
@@ -96,16 +96,17 @@ func (c *modelChain) patience() time.Duration {
 		}
 	}
 	if usable > 1 && c.fallback.FallsBackOn(string(llm.CodeProviderBusy)) {
-		return fallbackPatience
+		return maxFallbackWait
 	}
-	return patience
+	return maxAdmissionWait
 }
 
 // fallbackPause is the pause before an attempt at the next model.
 const fallbackPause = 10 * time.Millisecond
 
-// pause returns the pause between a failed attempt and the next one. Within a round there is none.
-// Before each further round it is 1, 2, 4 … 30 seconds, or as long as all models have asked for.
+// pause returns the pause between a failed attempt and the next one: fallbackPause within a round. Before each
+// further round it is 1, 2, 4, 8, 16, then 30 seconds, or longer if each usable model has asked for more: the
+// shortest of their pauses, of at most maxRetryAfter.
 func (c *modelChain) pause(roundsBefore int) time.Duration {
 	if c.rounds == roundsBefore {
 		return fallbackPause

@@ -37,8 +37,8 @@ type modelCall struct {
 	// tokens. noted is the length of the output at the last such note.
 	isHidden bool
 	noted    int
-	// patience is how long the call waits for its admission.
-	patience time.Duration
+	// maxAdmissionWait is how long the call waits for its admission.
+	maxAdmissionWait time.Duration
 
 	// hasNote tells that the log may have the note. hasDialed and hasSent tell whether an HTTP
 	// request has asked for a connection, and was written; models without HTTP set neither.
@@ -49,7 +49,7 @@ type modelCall struct {
 // newModelCall returns a call of a model, whose fullName is that in an agent ("openai/gpt-5"). The
 // call writes its notes with attempt. end ends chat.
 func (a *Activities) newModelCall(attempt *stream.Attempt, fullName string, chat *telemetry.Chat) *modelCall {
-	return &modelCall{activities: a, attempt: attempt, chat: chat, note: callNote{Model: fullName}, patience: patience}
+	return &modelCall{activities: a, attempt: attempt, chat: chat, note: callNote{Model: fullName}, maxAdmissionWait: maxAdmissionWait}
 }
 
 // stream waits for the admission of the call, makes it, and hands each chunk to onChunk. It returns
@@ -80,7 +80,7 @@ func (c *modelCall) stream(ctx context.Context, model llm.Model, req *llm.Reques
 // admit waits for the admission of the call. A wait that is not brief is noted in the log.
 func (c *modelCall) admit(ctx context.Context) (*admission.Call, error) {
 	began, hasWaited := time.Now(), false
-	call, err := c.activities.Admission.Admit(ctx, c.note.Model, admission.Wait{Longest: c.patience, Begun: func() {
+	call, err := c.activities.Admission.Admit(ctx, c.note.Model, admission.Wait{Longest: c.maxAdmissionWait, Begun: func() {
 		hasWaited = true
 		note := c.note
 		note.Free, note.Waits = true, true

@@ -20,8 +20,9 @@ import (
 // activity makes it, on the same lane, with the same attempts. remote_input.go builds its request,
 // remote_failure.go decides about its failures.
 
-// callRemote makes the run of a remote agent, and writes the done record. ctx is the attempt's context
-// without the end of its lane, prepareErr the error of prepareTurn.
+// callRemote makes the run of a remote agent, and writes the done record. ctx is the context of the activity.
+// work is its child for the run, which also ends when the attempt loses its lane. prepareErr is the error of
+// prepareTurn.
 func (a *Activities) callRemote(ctx, work context.Context, t turn, prepareErr error) (answer runs.ModelAnswer, err error) {
 	answer.Outcome = runs.OutcomeSuccess
 	var relayed *relay.Relay // nil = nothing was sent
@@ -76,8 +77,10 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 		}
 	}
 	ctx, span := telemetry.StartAgent(ctx, t.in.Agent)
-	err = a.readRun(ctx, t, span, relayed, remote.Call{
-		URL: endpoint.URL, Header: header, Input: input.request, Protocol: remote.Protocol(endpoint.Protocol),
+	request := input.request
+	input.request = agui.RunAgentInput{} // only the client has the bytes of files now, and drops them
+	err = a.readRun(ctx, t, span, relayed, input.release, remote.Call{
+		URL: endpoint.URL, Header: header, Input: request, Protocol: remote.Protocol(endpoint.Protocol),
 		LastEventID: earlier.LastEventID, Redact: redactor.Text, Limits: remote.Limits{Silence: a.Remotes.Silence},
 	})
 	a.endSpan(span, relayed, err)
@@ -88,8 +91,9 @@ func (a *Activities) relayRun(ctx context.Context, t turn) (*relay.Relay, error)
 }
 
 // readRun makes a call, and hands its events to the relay. With retry "resume", each event with an ID
-// is noted, so that the next attempt can continue after it.
-func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, relayed *relay.Relay, call remote.Call) error {
+// is noted, so that the next attempt can continue after it. readRun calls release at the first event: the
+// client has dropped the bytes of files then, and a run may last for hours.
+func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, relayed *relay.Relay, release func(), call remote.Call) error {
 	noted, retry := call.LastEventID, t.definition.Remote.Retry
 	if retry != agents.RetryRestart && retry != agents.RetryResume {
 		// The note tells the next attempt that the remote may have begun the run.
@@ -102,6 +106,7 @@ func (a *Activities) readRun(ctx context.Context, t turn, span *telemetry.Chat, 
 		if err != nil {
 			return t.remoteFailure(err)
 		}
+		release()
 		span.Chunk()
 		if len(event.Warnings) > 0 && !warned {
 			warned = true // one line for each attempt: the others are of the same kind
@@ -212,14 +217,14 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 	var events []agui.Event
 	var err error
 	if relayed != nil {
-		events = relayed.Close()
+		events = relayed.ClosingEvents()
 		result.Messages, result.ProviderIDs = relayed.Messages(), relayed.ChangedIDs()
 		if err = a.describeRun(ctx, t, relayed, &answer); err != nil {
 			return answer, err
 		}
 		result.Remote = &stream.RemoteRun{Thread: remoteThread(t)}
 		if answer.Outcome == runs.OutcomeSuccess {
-			result.Remote.Asked = noteInterrupts(t.definition.Remote, relayed, &answer)
+			result.Remote.Interrupts = noteInterrupts(t.definition.Remote, relayed, &answer)
 		}
 		if err = a.checkRemoteOutput(ctx, t, relayed, &answer, result); err != nil {
 			return answer, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -89,16 +88,13 @@ func (e *remoteError) code() string {
 	return codeRemoteRunFailed
 }
 
-// remoteCode matches the codes of RUN_ERROR that are shown. Others may be content.
-var remoteCode = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,64}$`)
-
 // message returns a description without content.
 func (e *remoteError) message() string {
 	if failure := e.call(); failure != nil {
 		return fmt.Sprintf("the agent %s: %s", e.agent, failure.Message)
 	}
-	if failed, ok := errors.AsType[*relay.RunError](e.err); ok && remoteCode.MatchString(failed.Code) {
-		return fmt.Sprintf("the agent %s has ended its run with the error %s", e.agent, failed.Code)
+	if failed, ok := errors.AsType[*relay.RunError](e.err); ok && failed.ShownCode() != "" {
+		return fmt.Sprintf("the agent %s has ended its run with the error %s", e.agent, failed.ShownCode())
 	}
 	return fmt.Sprintf("the agent %s has ended its run with an error", e.agent)
 }

@@ -90,7 +90,7 @@ func (a *Activities) remoteInput(ctx context.Context, t turn) (in remoteInput, e
 	if forward.HasState() && len(t.conversation.State) > 0 {
 		in.request.State = t.conversation.State
 	}
-	if askingRecord(t.conversation, in.request.ThreadID) == 0 { // otherwise calls may wait for the decisions
+	if openInterruptsRecord(t.conversation, in.request.ThreadID) == 0 { // otherwise calls may wait for the decisions
 		in.request.Messages = answerCalls(in.request.Messages)
 	}
 	if t.conversation.Input == 0 {

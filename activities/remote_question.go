@@ -32,13 +32,13 @@ import (
 // (snapshot.Interruptions). So no workflow carries them.
 
 // noteInterrupts adds the interrupts of a run to its answer, with the rule of the remote agent about who
-// answers them, and returns them for the done record. Of too many, with which the run fails, the answer has
-// one more than there may be, because it goes to the history.
+// answers them, and returns them for the done record. A run with more than runs.MaxInterrupts fails. The answer
+// has one more than that at most, because it goes to the history.
 func noteInterrupts(endpoint *agents.Remote, relayed *relay.Relay, answer *runs.ModelAnswer) (asked []stream.RemoteInterrupt) {
 	for i, interrupt := range relayed.Interrupts() {
 		q := runs.AskedQuestion{CallID: relayed.OwnID(interrupt.Interrupt.ID), Number: i + 1, Expires: timeLeft(interrupt.Interrupt)}
 		if endpoint.HasRule() {
-			q.Approval = answerRule(endpoint.Interrupts)
+			q.Approval = approvalOf(endpoint.Interrupts)
 		}
 		if len(answer.Questions) <= runs.MaxInterrupts {
 			answer.Questions = append(answer.Questions, q)
@@ -66,22 +66,22 @@ func timeLeft(i agui.Interrupt) time.Duration {
 	return max(time.Until(expires), minAnswerTime)
 }
 
-// askedQuestion returns the interrupt that a question of a remote agent refers to.
-func (a *Activities) askedQuestion(ctx context.Context, q *runs.Question) (stream.RemoteInterrupt, error) {
+// remoteInterruptOf returns the interrupt that a question of a remote agent refers to.
+func (a *Activities) remoteInterruptOf(ctx context.Context, q *runs.Question) (stream.RemoteInterrupt, error) {
 	run, err := a.Log.RemoteRun(ctx, q.Seq)
 	if err != nil {
 		return stream.RemoteInterrupt{}, err
 	}
-	if q.Number < 1 || q.Number > len(run.Asked) {
+	if q.Number < 1 || q.Number > len(run.Interrupts) {
 		return stream.RemoteInterrupt{}, fmt.Errorf("activities: record %d has no interrupt %d", q.Seq, q.Number)
 	}
-	return run.Asked[q.Number-1], nil
+	return run.Interrupts[q.Number-1], nil
 }
 
 // remoteInterrupt returns the AG-UI interrupt of a remote agent's question. The remote's metadata is
 // kept, except for members that Perdure sets.
 func (a *Activities) remoteInterrupt(ctx context.Context, s *runs.Interrupts, c runs.Interrupt) (agui.Interrupt, error) {
-	asked, err := a.askedQuestion(ctx, c.Question)
+	asked, err := a.remoteInterruptOf(ctx, c.Question)
 	if err != nil {
 		return agui.Interrupt{}, err
 	}
@@ -122,7 +122,7 @@ const ownMetadata = "perdure."
 
 // addRemoteQuestion adds the question of a remote agent to what approvers are shown.
 func (ic *interruptContext) addRemoteQuestion(ctx context.Context, c runs.Interrupt, a *inbox.Approval) error {
-	asked, err := ic.activities.askedQuestion(ctx, c.Question)
+	asked, err := ic.activities.remoteInterruptOf(ctx, c.Question)
 	if err != nil {
 		return err
 	}
@@ -143,21 +143,14 @@ func (ic *interruptContext) addRemoteQuestion(ctx context.Context, c runs.Interr
 // agent's next run finds it.
 func recordRemoteAnswer(ctx context.Context, in runs.ToolCall, attempt *stream.Attempt, opened uint64) (runs.ToolAnswer, error) {
 	answer := runs.ToolAnswer{Outcome: runs.OutcomeSuccess, Opened: opened}
-	encoded, err := json.Marshal(answer)
-	if err != nil {
-		return answer, fmt.Errorf("activities: encode answer: %w", err)
-	}
-	ctx, cancel := contextAfter(ctx)
-	defer cancel()
-	answer.Seq, err = attempt.Finish(ctx, &stream.Result{Answer: encoded, Decided: decisionRecord(in, "", "")})
-	return answer, err
+	return recordDecision(ctx, attempt, answer, &stream.Result{Decided: decisionRecord(in, "", "")})
 }
 
-// askingRecord returns the record with the interrupts that the next run in a remote thread answers; 0 =
+// openInterruptsRecord returns the record with the interrupts that the next run in a remote thread answers; 0 =
 // there are none. If the remote has refused the answers, it does not get them again: it may have lost
 // the interrupts, and all later runs of the thread would fail.
-func askingRecord(conversation *snapshot.Snapshot, thread string) uint64 {
-	seq := conversation.Asking[thread]
+func openInterruptsRecord(conversation *snapshot.Snapshot, thread string) uint64 {
+	seq := conversation.RemoteInterrupts[thread]
 	if seq > conversation.Opened { // asked in this run
 		return seq
 	}
@@ -175,7 +168,7 @@ func askingRecord(conversation *snapshot.Snapshot, thread string) uint64 {
 // addDecisions adds the decisions about the interrupts with which the agent's last run has ended. An
 // interrupt without a decision counts as cancelled: nobody is going to answer.
 func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput) error {
-	seq := askingRecord(t.conversation, in.request.ThreadID)
+	seq := openInterruptsRecord(t.conversation, in.request.ThreadID)
 	if seq == 0 {
 		return nil
 	}
@@ -185,7 +178,7 @@ func (a *Activities) addDecisions(ctx context.Context, t turn, in *remoteInput) 
 	}
 	var asked []remote.Interrupt
 	var decisions []agui.ResumeEntry
-	for _, i := range last.Asked {
+	for _, i := range last.Interrupts {
 		asked = append(asked, remote.Interrupt{Interrupt: i.Interrupt, Event: i.Event})
 		d, err := a.resumeEntry(ctx, i, t.conversation)
 		if err != nil {

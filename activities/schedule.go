@@ -115,12 +115,13 @@ func (a *Activities) fire(ctx context.Context, in runs.FiringInput, entry *audit
 		return out, &unknownServiceError{in.Tenant, schedule.RunAs}
 	}
 	entry.Actor = audit.ActorOf(actor)
-	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, &firing{schedule: schedule, actor: actor, run: run, agent: agent}, in)
+	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, &startedRun{schedule: schedule, actor: actor, run: run, agent: agent}, in)
 	return out, err
 }
 
-// firing is a run that starts without a client: at a time of a schedule, or for an event.
-type firing struct {
+// startedRun is a run that starts without a client: at a time of a schedule, or for an event.
+type startedRun struct {
+	// schedule describes how the run begins; for an event, triggeredRun makes it.
 	schedule *schedules.Stored
 	actor    auth.Principal // as which the run acts
 	run      stream.Run
@@ -128,13 +129,13 @@ type firing struct {
 	event    *stream.TriggerEvent // nil = the run is that of a schedule
 }
 
-// startFiredRun writes the input of the run of a firing as a proposal, and starts the run on its
+// startFiredRun writes the input of a run without a client as a proposal, and starts the run on its
 // thread, or queues it if the schedule's onBusy says so. refused is why the thread does not take it;
 // alreadyBegun tells that the run had begun. It tries up to dispatch.MaxRounds times, because the
 // thread may change between reading it and placing the run; the error is then
 // stream.ErrUnavailable, so Temporal retries.
-func (a *Activities) startFiredRun(ctx context.Context, f *firing, in runs.FiringInput) (refused string, alreadyBegun bool, err error) {
-	schedule, actor, run := f.schedule, f.actor, f.run
+func (a *Activities) startFiredRun(ctx context.Context, started *startedRun, in runs.FiringInput) (refused string, alreadyBegun bool, err error) {
+	schedule, actor, run := started.schedule, started.actor, started.run
 	input, err := schedule.RunInput(run)
 	if err != nil {
 		return "", false, err
@@ -154,7 +155,7 @@ func (a *Activities) startFiredRun(ctx context.Context, f *firing, in runs.Firin
 		} else if err != nil {
 			return "", false, err
 		}
-		answering, err := a.answeringAgent(ctx, in.Tenant, f.agent, snap)
+		answering, err := a.answeringAgent(ctx, in.Tenant, started.agent, snap)
 		if err != nil {
 			return "", false, err
 		}
@@ -172,7 +173,7 @@ func (a *Activities) startFiredRun(ctx context.Context, f *firing, in runs.Firin
 			propose = a.Log.ProposeFirstInput
 		}
 		proposal, err := propose(ctx, run, digest, &stream.Input{
-			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: &actor, Event: f.event,
+			Input: inputCopy, Accepted: snap.Accept(snapshot.Claim{Messages: input.Messages, History: snapshot.HistoryAppend}), Requester: &actor, Event: started.event,
 		})
 		if errors.Is(err, stream.ErrThreadExists) {
 			continue // another request has begun the thread

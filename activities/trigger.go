@@ -91,7 +91,7 @@ func (a *Activities) trigger(ctx context.Context, in runs.TriggerInput, entry *a
 		return out, &unknownServiceError{in.Tenant, schedule.RunAs}
 	}
 	entry.Actor = audit.ActorOf(actor)
-	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, &firing{
+	out.Refused, out.AlreadyBegun, err = a.startFiredRun(ctx, &startedRun{
 		schedule: schedule, actor: actor, run: run, agent: catalog.Published{Definition: definition, Revision: in.Revision},
 		event: &stream.TriggerEvent{ID: event.ID, Source: event.Source, Type: event.Type},
 	}, runs.FiringInput{Tenant: in.Tenant})

@@ -198,8 +198,13 @@ func (a *Activities) meterPreviousAttempt(ctx context.Context, p stream.Place, a
 	if err != nil {
 		return err
 	}
-	a.meterUnfinished(ctx, slices.DeleteFunc(attempts, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() }))
+	a.meterUnfinished(ctx, othersOfStep(attempts, p.Step, attempt.Writer()))
 	return nil
+}
+
+// othersOfStep returns the attempts at a step, except for that of a writer. It changes the list.
+func othersOfStep(attempts []stream.AttemptOutput, step, writer string) []stream.AttemptOutput {
+	return slices.DeleteFunc(attempts, func(s stream.AttemptOutput) bool { return s.Step != step || s.Writer == writer })
 }
 
 // otherUsage returns the usage of an attempt's step without the attempt's own call: of earlier
@@ -216,7 +221,7 @@ func (a *Activities) otherUsage(ctx context.Context, p stream.Place, attempt *st
 	if err != nil {
 		return nil, err
 	}
-	attempts = slices.DeleteFunc(attempts, func(s stream.AttemptOutput) bool { return s.Step != p.Step || s.Writer == attempt.Writer() })
+	attempts = othersOfStep(attempts, p.Step, attempt.Writer())
 	summaries = slices.DeleteFunc(summaries, func(s stream.AttemptOutput) bool { return s.Step != p.Step+stepSummary })
 	usage, err := a.unfinishedUsage(ctx, attempts, summaries)
 	return runs.Sum(usage), err

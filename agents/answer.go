@@ -82,7 +82,7 @@ func (o *Output) Read(answer string) (json.RawMessage, error) {
 }
 
 // Check validates JSON by the schema. An *AnswerError means that an agent may repair its answer; any
-// other error concerns the schema. Without a schema any JSON is valid.
+// other error concerns the schema. Without a schema, any JSON is valid as the result of Value.
 func (o *Output) Check(raw json.RawMessage) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

@@ -104,7 +104,8 @@ func (d *Definition) Models() []string {
 	return append([]string{d.Model}, d.Fallback.Models...)
 }
 
-// WithModel returns a copy of the definition with one of its models as the first one.
+// WithModel returns the definition with another model in place of Model. It is a shallow copy, or d itself if
+// Model is the same. Fallback is unchanged, so Models of the copy may have the model twice.
 func (d *Definition) WithModel(model string) *Definition {
 	if model == d.Model {
 		return d

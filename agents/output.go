@@ -75,6 +75,8 @@ func (d *Definition) outputMistakes() []mistake {
 		found = append(found, newMistake("output.native", "is only for an agent with a model; set it in the output of a step"))
 	}
 	switch {
+	case o.Value == "" && len(o.Schema) == 0 && o.schemaErr == nil && d.ResultValue() != "":
+		found = append(found, newMistake("output", "must have a schema or a value: without both it requires nothing; add one, or remove the output"))
 	case d.ResultValue() != "":
 	case d.Workflow != "":
 		found = append(found, newMistake("output.value", "must be set: the expression of the result of the program"))

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ type Trigger struct {
 	Event string `json:"event" yaml:"event"`
 
 	// Match has values that the data of the event must have, by their path: the names of members,
-	// joined by dots. Empty = every event of the type. At most 16.
+	// joined by dots. Empty = every event of the type. At most 16, of 1 KiB as JSON each.
 	Match map[string]any `json:"match,omitempty" yaml:"match,omitempty"`
 
 	// RunAs is the subject of the configured service as which the run acts; "" = an anonymous caller.
@@ -39,8 +40,11 @@ type Trigger struct {
 const (
 	maxTriggers     = 16
 	maxTriggerMatch = 16
-	maxTriggerInput = 16 << 10
-	maxTriggerName  = 256
+	// maxTriggerMatchValue bounds the JSON of each value in Match, in bytes. It is that of a wait
+	// (tools.MaxMatchValue).
+	maxTriggerMatchValue = 1 << 10
+	maxTriggerInput      = 16 << 10
+	maxTriggerName       = 256
 	// maxTriggerText bounds the message that a template gives, and maxTriggerThread the ID of a
 	// thread, in bytes.
 	maxTriggerText   = 256 << 10
@@ -91,6 +95,10 @@ func (t *Trigger) mistakes(at string) []mistake {
 		switch value.(type) {
 		case map[string]any, []any:
 			add(".match", "%.64q must be a text, a number, true, false or null", path)
+			continue
+		}
+		if encoded, err := json.Marshal(value); err != nil || len(encoded) > maxTriggerMatchValue {
+			add(".match", "%.64q must have at most %d bytes as JSON", path, maxTriggerMatchValue)
 		}
 	}
 	if len(t.RunAs) > maxTriggerName {

@@ -45,13 +45,14 @@ func TestTriggerEvaluates(t *testing.T) {
 func TestInvalidTriggers(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]string{
-		"- {input: x}":                                "triggers[0].event is missing",
-		"- {event: a}":                                "triggers[0].input is missing",
-		"- {event: a, input: \"${state.x}\"}":         "triggers[0].input",
-		"- {event: a, input: x, match: {b: [1]}}":     "triggers[0].match",
-		"- {event: a, input: x, onBusy: steer}":       "triggers[0].onBusy",
-		"- {event: a, input: x, thread: \"${event\"}": "triggers[0].thread",
-		"- {event: a, input: x, principal: ann}":      "principal",
+		"- {input: x}":                            "triggers[0].event is missing",
+		"- {event: a}":                            "triggers[0].input is missing",
+		"- {event: a, input: \"${state.x}\"}":     "triggers[0].input",
+		"- {event: a, input: x, match: {b: [1]}}": "triggers[0].match",
+		"- {event: a, input: x, match: {b: " + strings.Repeat("x", 1<<10-1) + "}}": `triggers[0].match "b" must have at most 1024 bytes as JSON`,
+		"- {event: a, input: x, onBusy: steer}":                                    "triggers[0].onBusy",
+		"- {event: a, input: x, thread: \"${event\"}":                              "triggers[0].thread",
+		"- {event: a, input: x, principal: ann}":                                   "principal",
 	} {
 		_, err := agents.Parse("a.yaml", []byte("name: a\nmodel: p/m\ntriggers:\n  "+yaml+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -28,8 +28,9 @@ type Use struct {
 // IsPattern reports whether the name stands for several tools.
 func (u Use) IsPattern() bool { return u.Kind == UseTool && strings.Contains(u.Name, "*") }
 
-// Uses returns the tools of workers, the models, the program and the host that the definition names, those
-// of its inline agents included. The tools of clients, subagents and handoffs are not among them.
+// Uses returns the tools of workers, the models, the program, the host, and the services of triggers that the
+// definition names, those of its inline agents included. The tools of clients, subagents and handoffs are not
+// among them.
 func (d *Definition) Uses() []Use {
 	all := d.ownUses("")
 	if d.Workflow != "" {

@@ -10,8 +10,8 @@ import (
 type RemoteRun struct {
 	// Thread is the remote's ID of the thread.
 	Thread string `json:"thread"`
-	// Asked are the interrupts with which the run has ended.
-	Asked []RemoteInterrupt `json:"asked,omitempty"`
+	// Interrupts are the interrupts with which the run has ended.
+	Interrupts []RemoteInterrupt `json:"asked,omitempty"`
 }
 
 // RemoteInterrupt is an interrupt of a remote agent.

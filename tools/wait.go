@@ -22,6 +22,9 @@ const (
 // that. A time in the past is no wait.
 //
 // The time must be the same in all attempts of the call. For a duration, use [Sleep].
+//
+// While the call waits, the error ends the call: the tool must return it. It is a *WaitError if a caller has
+// ended the wait, and [ErrNobodyToAsk] outside of a call.
 func SleepUntil(ctx context.Context, until time.Time) (early bool, err error) {
 	if !time.Now().Before(until) && !hasNextAnswer(ctx) {
 		return false, nil
@@ -29,8 +32,12 @@ func SleepUntil(ctx context.Context, until time.Time) (early bool, err error) {
 	return sleep(ctx, "until "+until.Format(time.RFC3339), Question{ExpiresAt: until})
 }
 
-// Sleep waits for a duration, at least a second, like [SleepUntil].
+// Sleep waits for a duration, like [SleepUntil]. The error is a *QuestionError if the duration is less than a
+// second; otherwise it is as that of SleepUntil.
 func Sleep(ctx context.Context, d time.Duration) (early bool, err error) {
+	if d < minExpiry {
+		return false, &QuestionError{Reason: "a wait must last at least one second"}
+	}
 	return sleep(ctx, "for "+d.String(), Question{ExpiresIn: d})
 }
 
@@ -49,9 +56,12 @@ func sleep(ctx context.Context, what string, timer Question) (early bool, err er
 }
 
 // AwaitEvent waits for an event, like [Ask] waits for an answer. Events that arrived before the call
-// count if they are still kept, and the thread has not received them for an earlier wait. timeout 0 =
-// as long as the definition of the agent allows. The error is a *WaitError if no event will arrive, and
-// a *QuestionError if the pattern is invalid.
+// count if they are still kept, and the thread has not received them for an earlier wait. timeout is at
+// least a second; 0 = as long as the definition of the agent allows.
+//
+// While the call waits, the error ends the call: the tool must return it. It is a *WaitError if the time is over
+// or a caller has ended the wait, a *QuestionError if the pattern or the timeout is invalid or the answer is no
+// event, and [ErrNobodyToAsk] outside of a call.
 func AwaitEvent(ctx context.Context, pattern EventPattern, timeout time.Duration) (Event, error) {
 	if err := pattern.validate(); err != nil {
 		return Event{}, err

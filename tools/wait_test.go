@@ -55,6 +55,23 @@ func TestSleep(t *testing.T) {
 	}
 }
 
+// TestSleepHasMinimum: a sleep of less than a second is refused. A sleep of no time would have no end.
+func TestSleepHasMinimum(t *testing.T) {
+	t.Parallel()
+	for _, d := range []time.Duration{0, -time.Hour, time.Second - 1} {
+		tool := tools.Func("w", "Waits.", func(ctx context.Context, _ struct{}) (string, error) {
+			_, err := tools.Sleep(ctx, d)
+			if _, isInvalid := errors.AsType[*tools.QuestionError](err); !isInvalid {
+				t.Errorf("sleep of %s: got %v, want a *QuestionError", d, err)
+			}
+			return "refused", nil
+		})
+		if _, err := tool.Call(t.Context(), tools.Call{Asks: true}); err != nil {
+			t.Errorf("sleep of %s: call: %v", d, err)
+		}
+	}
+}
+
 // TestSleepUntil: a wait until a time ends exactly then. A time in the past is no wait, except in a call
 // that has waited for it.
 func TestSleepUntil(t *testing.T) {

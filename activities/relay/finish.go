@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/agui/remote"
 )
 
-// Close returns the events that the attempt has refused, and those that close what a cancelled run has
+// ClosingEvents returns the events that the attempt has refused, and those that close what a cancelled run has
 // left open. The caller writes them with the done record.
-func (r *Relay) Close() []agui.Event {
+func (r *Relay) ClosingEvents() []agui.Event {
 	events := r.unsent
 	for _, item := range slices.Backward(r.verifier.Open()) {
 		if end := endOf(item); end != nil {
@@ -48,7 +48,7 @@ type Answer struct {
 // AddAnswers adds a result for each call to which the remote has none. Call it when the run has finished.
 func (r *Relay) AddAnswers(ctx context.Context, answers []Answer) error {
 	for _, a := range answers {
-		if r.hasResult(a.CallID) {
+		if hasResult(r.reducer.Messages(), a.CallID) {
 			continue
 		}
 		result := &agui.ToolCallResult{MessageID: r.run.Identify("res", a.CallID), ToolCallID: a.CallID, Content: agui.TextContent(a.Content)}
@@ -106,11 +106,10 @@ func (r *Relay) ClientCalls() (messageID string, calls []agui.ToolCall) {
 // waitsForClient reports whether a call is one of the client's, and has no result.
 func (r *Relay) waitsForClient(messages []agui.Message, call agui.ToolCall) bool {
 	isOffered := slices.ContainsFunc(r.tools, func(t agui.Tool) bool { return t.Name == call.Name })
-	hasResult := slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == call.ID })
 	isAsked := slices.ContainsFunc(r.Interrupts(), func(i remote.Interrupt) bool {
 		return i.Interrupt.ToolCallID != "" && r.OwnID(i.Interrupt.ToolCallID) == call.ID
 	})
-	return isOffered && slices.Contains(r.started, call.ID) && !hasResult && !isAsked
+	return isOffered && slices.Contains(r.started, call.ID) && !hasResult(messages, call.ID) && !isAsked
 }
 
 // AnswerID returns the ID of the run's last message with text; "" = there is none.

@@ -33,30 +33,30 @@ func (r *Relay) begin(e agui.Event, owner string) {
 	case *agui.ToolCallResult:
 		ids = []string{e.MessageID}
 	case *agui.ActivitySnapshot:
-		r.invoke(owner, e.MessageID)
+		r.markOwned(owner, e.MessageID)
 	case *agui.SubagentStarted:
 		ids, owner = []string{e.SubagentRunID}, e.SubagentRunID
 	case *agui.MessagesSnapshot:
 		for _, m := range e.Messages {
-			r.invoke(m.SubagentRunID, m.ID)
+			r.markOwned(m.SubagentRunID, m.ID)
 			for _, c := range m.ToolCalls {
-				r.invoke(m.SubagentRunID, c.ID)
+				r.markOwned(m.SubagentRunID, c.ID)
 			}
 		}
 	}
-	r.invoke(owner, ids...)
+	r.markOwned(owner, ids...)
 	for _, id := range ids {
 		delete(r.known, remote.OriginalID(r.agent, id))
 	}
 }
 
-// invoke notes items of a subagent; "" = they have none.
-func (r *Relay) invoke(owner string, ids ...string) {
+// markOwned notes items of a subagent; "" = they have none.
+func (r *Relay) markOwned(owner string, ids ...string) {
 	if owner == "" {
 		return
 	}
 	for _, id := range append(ids, owner) {
-		r.invoked[remote.OriginalID(r.agent, id)] = true // repeated events have own IDs
+		r.ofSubagent[remote.OriginalID(r.agent, id)] = true // repeated events have own IDs
 	}
 }
 
@@ -66,15 +66,15 @@ func (r *Relay) OwnID(id string) string {
 		return known
 	}
 	run := r.runID
-	if r.invoked[id] {
+	if r.ofSubagent[id] {
 		run += "/" + r.attempt.Writer()
 	}
 	return remote.NewID(r.agent, run, id)
 }
 
-// repeated changes the IDs of an event of an earlier attempt to those of this one. IDs that are not the
+// renameRepeated changes the IDs of an event of an earlier attempt to those of this one. IDs that are not the
 // remote's, such as that of the subagent as which it works here, stay.
-func (r *Relay) repeated(e agui.Event) {
+func (r *Relay) renameRepeated(e agui.Event) {
 	owner := agui.Owner(e)
 	if remote.OriginalID(r.agent, owner) == owner {
 		owner = ""

@@ -18,37 +18,38 @@ type Progress struct {
 	Emitted int `json:"emitted"`
 	// Changed are the IDs of ChangedIDs by then.
 	Changed map[string]string `json:"changed,omitempty"`
-	// Asking are the events of the run's lifecycle by then, which are not emitted.
-	Asking []json.RawMessage `json:"asking,omitempty"`
+	// Lifecycle are the events of the run's lifecycle by then, which are not emitted.
+	Lifecycle []json.RawMessage `json:"asking,omitempty"`
 }
 
 // Progress returns the progress of the relay after an event with an SSE ID.
 func (r *Relay) Progress(lastEventID string) (Progress, error) {
 	p := Progress{LastEventID: lastEventID, Emitted: r.emitted, Changed: maps.Clone(r.changed)}
-	for _, e := range r.asking {
+	for _, e := range r.lifecycle {
 		raw, err := agui.Encode(e)
 		if err != nil {
 			return p, fmt.Errorf("relay: encode progress: %w", err)
 		}
-		p.Asking = append(p.Asking, raw)
+		p.Lifecycle = append(p.Lifecycle, raw)
 	}
 	return p, nil
 }
 
-// Repeat continues an earlier attempt: it emits the events of that attempt again, and changes their IDs
-// where this attempt has others. Call it once, before Add.
+// Repeat continues an earlier attempt: it emits the first p.Emitted events of that attempt again, and changes
+// their IDs where this attempt has others. Call it once, before Add. It panics if events has fewer than
+// p.Emitted events. The errors are those of Add, and that of progress that cannot be decoded.
 func (r *Relay) Repeat(ctx context.Context, p Progress, events []agui.Event) error {
-	for _, raw := range p.Asking {
+	for _, raw := range p.Lifecycle {
 		e, err := agui.Decode(raw)
 		if err != nil {
 			return fmt.Errorf("relay: progress: %w", err)
 		}
-		r.asking = append(r.asking, e)
+		r.lifecycle = append(r.lifecycle, e)
 	}
 	r.changed = maps.Clone(p.Changed)
 	events = events[:p.Emitted]
 	for _, e := range events {
-		r.repeated(e)
+		r.renameRepeated(e)
 	}
 	return r.emit(ctx, events...)
 }

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,7 +29,8 @@ import (
 const RunKind = "remote"
 
 // Relay writes the events of one attempt of a remote run. A Relay is used by one goroutine. The caller
-// owns the attempt, calls Add for each event, and Finish once.
+// owns the attempt, calls Add for each event, and finishes the attempt with the done record: with
+// ClosingEvents, Messages, ChangedIDs and Interrupts.
 type Relay struct {
 	attempt *stream.Attempt
 	agent   string
@@ -38,9 +40,9 @@ type Relay struct {
 	known map[string]string
 	// changed has the IDs that the remote has given to results after it has sent them, by the thread's.
 	changed map[string]string
-	// invoked are the remote's IDs of subagents, and of their items.
-	invoked map[string]bool
-	tools   []agui.Tool // that the remote may call
+	// ofSubagent are the remote's IDs of subagents, and of their items.
+	ofSubagent map[string]bool
+	tools      []agui.Tool // that the remote may call
 	// unanswered are the remote's IDs of the calls in the input that have no result.
 	unanswered []string
 
@@ -49,26 +51,45 @@ type Relay struct {
 	started  []string // tool calls of this run, in order
 	hasState bool     // the run has set the state: before, the reducer does not know it
 	isReplay bool     // the events are of an earlier run
-	asking   []agui.Event
-	end      *agui.RunFinished // nil = the run has not finished
-	usage    []agui.TokenUsage // of the end of the run, or of its failure
-	emitted  int               // events that the attempt has taken
-	answers  []string          // IDs of the messages of AddAnswers
-	unsent   []agui.Event      // that the attempt refused, because the run is cancelled
+	// lifecycle are events of the run's lifecycle, from which Interrupts is read: its start, its end, and the
+	// custom events that stand for interrupts.
+	lifecycle []agui.Event
+	end       *agui.RunFinished // nil = the run has not finished
+	usage     []agui.TokenUsage // of the end of the run, or of its failure
+	emitted   int               // events that the attempt has taken
+	answers   []string          // IDs of the messages of AddAnswers
+	unsent    []agui.Event      // that the attempt refused, because the run is cancelled
 }
 
-// RunError is a RUN_ERROR of the remote.
+// RunError is a RUN_ERROR of the remote. Code and Message are the remote's, may be content, and have any
+// length.
 type RunError struct{ Code, Message string }
 
-// Error implements error.
-func (e *RunError) Error() string { return fmt.Sprintf("the remote agent has failed: %s", e.Code) }
+// Error implements error. The text has no content.
+func (e *RunError) Error() string {
+	if code := e.ShownCode(); code != "" {
+		return "the remote agent has sent RUN_ERROR with the code " + code
+	}
+	return "the remote agent has sent RUN_ERROR"
+}
+
+// shownCode matches the codes that are shown.
+var shownCode = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,64}$`)
+
+// ShownCode returns the code if it has the form of an identifier; "" = there is none, or it may be content.
+func (e *RunError) ShownCode() string {
+	if !shownCode.MatchString(e.Code) {
+		return ""
+	}
+	return e.Code
+}
 
 // New returns a relay of a run with the input in, whose messages have the remote's IDs. known are the
 // thread's IDs of what in names, by the remote's; the relay changes it.
 func New(attempt *stream.Attempt, agent string, run stream.Run, in *agui.RunAgentInput, known map[string]string) *Relay {
 	r := &Relay{
 		attempt: attempt, agent: agent, run: run, runID: in.RunID, known: known, tools: in.Tools,
-		invoked:    map[string]bool{},
+		ofSubagent: map[string]bool{},
 		unanswered: unansweredCalls(in.Messages), reducer: agui.NewReducer(nil, nil),
 	}
 	_ = r.verifier.Check(&agui.RunStarted{ThreadID: run.Thread.ID, RunID: run.ID})
@@ -81,11 +102,11 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 	switch e := received.(type) {
 	case *agui.RunStarted:
 		r.isReplay = e.RunID != r.runID && strings.HasPrefix(e.RunID, RunKind+"_")
-		r.asking = []agui.Event{e}
+		r.lifecycle = []agui.Event{e}
 		return nil
 	case *agui.RunFinished:
 		if !r.isReplay {
-			r.asking, r.end, r.usage = append(r.asking, e), e, e.Usage
+			r.lifecycle, r.end, r.usage = append(r.lifecycle, e), e, e.Usage
 		}
 		return nil
 	case *agui.RunError:
@@ -96,7 +117,7 @@ func (r *Relay) Add(ctx context.Context, received agui.Event) error {
 		return &RunError{Code: e.Code, Message: e.Message}
 	case *agui.Custom:
 		if !r.isReplay && remote.IsInterrupt(e) { // clients that know such events answer them in their own form
-			r.asking = append(r.asking, &agui.Custom{Name: e.Name, Value: e.Value, BaseEvent: e.BaseEvent})
+			r.lifecycle = append(r.lifecycle, &agui.Custom{Name: e.Name, Value: e.Value, BaseEvent: e.BaseEvent})
 		}
 	case *agui.StepStarted:
 		e.StepName = r.agent + "/" + e.StepName // names of open steps are unique in a run
@@ -134,7 +155,7 @@ func (r *Relay) repeatsState(e agui.Event) bool {
 func unansweredCalls(messages []agui.Message) (ids []string) {
 	for _, m := range messages {
 		for _, c := range m.ToolCalls {
-			if !slices.ContainsFunc(messages, func(m agui.Message) bool { return m.Role == agui.RoleTool && m.ToolCallID == c.ID }) {
+			if !hasResult(messages, c.ID) {
 				ids = append(ids, c.ID)
 			}
 		}
@@ -157,7 +178,7 @@ func (r *Relay) repeatsCall(e agui.Event) bool {
 	return id != "" && slices.Contains(r.unanswered, id)
 }
 
-// emit hands events to the attempt. Events that it refuses are kept for Close: a cancel ends ctx before
+// emit hands events to the attempt. Events that it refuses are kept for ClosingEvents: a cancel ends ctx before
 // the run is complete. An event in an illegal order is a *remote.Error: the client cannot find it if the
 // stream was continued inside a run, or has several runs.
 func (r *Relay) emit(ctx context.Context, events ...agui.Event) error {
@@ -205,7 +226,7 @@ func protocolError(e agui.Event, err error) *remote.Error {
 }
 
 // Interrupts returns what the remote has asked, with its own IDs.
-func (r *Relay) Interrupts() []remote.Interrupt { return remote.Interrupts(r.asking) }
+func (r *Relay) Interrupts() []remote.Interrupt { return remote.Interrupts(r.lifecycle) }
 
 // Usage returns the usage that the remote has reported with the end of the run, also of one that has
 // failed.

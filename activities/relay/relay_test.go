@@ -164,7 +164,7 @@ func TestIDs(t *testing.T) {
 	want = append(want, call(own("c1"), "add", own("m1"))...)
 	want = append(want, &agui.ToolCallResult{MessageID: own("m2"), ToolCallID: before, Content: agui.TextContent("2")}, &agui.StepFinished{StepName: agent + "/think"})
 	r.wantWritten(want...)
-	if got := r.Close(); len(got) > 0 {
+	if got := r.ClosingEvents(); len(got) > 0 {
 		t.Errorf("Close = %v, want no events: the run has closed everything", got)
 	}
 	if got := remote.OriginalID(agent, r.AnswerID()); got != "m1" {
@@ -193,9 +193,9 @@ func TestReusedIDs(t *testing.T) {
 	}
 }
 
-// invoked returns the thread's ID of a subagent that the remote has begun in the attempt, or of an item
+// ofSubagent returns the thread's ID of a subagent that the remote has begun in the attempt, or of an item
 // of one.
-func (r *relayed) invoked(id string) string {
+func (r *relayed) ofSubagent(id string) string {
 	return remote.NewID(agent, remoteRun+"/"+r.attempt.Writer(), id)
 }
 
@@ -231,7 +231,7 @@ func TestSubagents(t *testing.T) {
 		written := first.written()
 		verifier = agui.Verifier{}
 		check(append([]agui.Event{started()}, written...)...)
-		check(first.Close()...) // the view closes the same of a retracted attempt
+		check(first.ClosingEvents()...) // the view closes the same of a retracted attempt
 		for _, continues := range []bool{true, false} {
 			second, rest := l.relay(nil), events()
 			if continues {
@@ -243,10 +243,10 @@ func TestSubagents(t *testing.T) {
 			second.add(rest...)
 			check(second.written()...)
 			second.wantWritten(
-				&agui.SubagentStarted{SubagentRunID: second.invoked("s1"), Name: "scout"},
-				&agui.TextMessageStart{MessageID: second.invoked("m1"), Role: agui.RoleAssistant, SubagentRunID: second.invoked("s1")},
-				&agui.TextMessageContent{MessageID: second.invoked("m1"), Delta: "Hi"}, &agui.TextMessageEnd{MessageID: second.invoked("m1")},
-				&agui.SubagentFinished{SubagentRunID: second.invoked("s1")},
+				&agui.SubagentStarted{SubagentRunID: second.ofSubagent("s1"), Name: "scout"},
+				&agui.TextMessageStart{MessageID: second.ofSubagent("m1"), Role: agui.RoleAssistant, SubagentRunID: second.ofSubagent("s1")},
+				&agui.TextMessageContent{MessageID: second.ofSubagent("m1"), Delta: "Hi"}, &agui.TextMessageEnd{MessageID: second.ofSubagent("m1")},
+				&agui.SubagentFinished{SubagentRunID: second.ofSubagent("s1")},
 				&agui.TextMessageStart{MessageID: own("m2"), Role: agui.RoleAssistant}, &agui.TextMessageEnd{MessageID: own("m2")})
 		}
 	}
@@ -328,10 +328,10 @@ func TestCancelledRun(t *testing.T) {
 	if err := r.Add(ended, &agui.TextMessageContent{MessageID: "m1", Delta: "last"}); !errors.Is(err, stream.ErrCancelled) {
 		t.Fatalf("after the cancel: %v, want ErrCancelled", err)
 	}
-	wantEvents(t, r.Close(), []agui.Event{
+	wantEvents(t, r.ClosingEvents(), []agui.Event{
 		&agui.TextMessageContent{MessageID: own("m1"), Delta: "last"},
 		&agui.ReasoningMessageEnd{MessageID: own("m2")}, &agui.ReasoningEnd{MessageID: own("m2")}, &agui.ToolCallEnd{ToolCallID: own("c1")},
-		&agui.TextMessageEnd{MessageID: own("m1")}, &agui.SubagentFinished{SubagentRunID: r.invoked("sub")}, &agui.StepFinished{StepName: agent + "/s"},
+		&agui.TextMessageEnd{MessageID: own("m1")}, &agui.SubagentFinished{SubagentRunID: r.ofSubagent("sub")}, &agui.StepFinished{StepName: agent + "/s"},
 	})
 	if got := r.Messages()[0]; got.Content.Text() != "last" {
 		t.Errorf("message = %+v, want its whole text", got)
@@ -346,6 +346,22 @@ func TestRunError(t *testing.T) {
 	err := r.Add(t.Context(), &agui.RunError{Code: "OVERLOADED", Message: "too much"})
 	if failed, ok := errors.AsType[*relay.RunError](err); !ok || failed.Code != "OVERLOADED" || failed.Message != "too much" {
 		t.Errorf("got %v, want the remote's error", err)
+	}
+}
+
+// TestTextOfRunErrorHasNoContent: the text of a failed run has the remote's code only if it is an identifier,
+// and never the remote's message.
+func TestTextOfRunErrorHasNoContent(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		"OVERLOADED":                   "the remote agent has sent RUN_ERROR with the code OVERLOADED",
+		"":                             "the remote agent has sent RUN_ERROR",
+		"Ann's card 4111 was declined": "the remote agent has sent RUN_ERROR",
+		strings.Repeat("a", 65):        "the remote agent has sent RUN_ERROR",
+	} {
+		if got := (&relay.RunError{Code: code, Message: "too much"}).Error(); got != want {
+			t.Errorf("code %.40q: text = %q, want %q", code, got, want)
+		}
 	}
 }
 

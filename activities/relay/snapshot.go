@@ -26,7 +26,7 @@ import (
 func (r *Relay) addSnapshot(ctx context.Context, snapshot *agui.MessagesSnapshot) error {
 	stated := r.ofRun(snapshot.Messages)
 	r.keepResultIDs(stated)
-	if err := r.emit(ctx, r.missing(stated)...); err != nil {
+	if err := r.emit(ctx, r.missingEvents(stated)...); err != nil {
 		return err
 	}
 	before := r.reducer.Messages()
@@ -114,9 +114,9 @@ func (r *Relay) isEarlier(own string) bool {
 	return false
 }
 
-// missing returns the events of the last messages, those that clients do not have in any form: neither the
+// missingEvents returns the events of the last messages, those that clients do not have in any form: neither the
 // message, nor one of its calls, nor a result of its call.
-func (r *Relay) missing(messages []agui.Message) (events []agui.Event) {
+func (r *Relay) missingEvents(messages []agui.Message) (events []agui.Event) {
 	have := r.reducer.Messages()
 	for _, m := range messages {
 		isKnown := slices.ContainsFunc(have, func(h agui.Message) bool {
@@ -126,14 +126,14 @@ func (r *Relay) missing(messages []agui.Message) (events []agui.Event) {
 			events = nil
 			continue
 		}
-		events = append(events, show(m)...)
+		events = append(events, eventsOf(m)...)
 	}
 	return events
 }
 
-// hasResult reports whether the run has a result of a call.
-func (r *Relay) hasResult(call string) bool {
-	return slices.ContainsFunc(r.reducer.Messages(), func(m agui.Message) bool { return isResult(m, call) })
+// hasResult reports whether messages have a result of a call.
+func hasResult(messages []agui.Message, call string) bool {
+	return slices.ContainsFunc(messages, func(m agui.Message) bool { return isResult(m, call) })
 }
 
 // hasCall reports whether a message has a tool call.
@@ -164,8 +164,8 @@ func compact(arguments string) string {
 	return b.String()
 }
 
-// show returns the events of a whole message.
-func show(m agui.Message) (events []agui.Event) {
+// eventsOf returns the events of a whole message.
+func eventsOf(m agui.Message) (events []agui.Event) {
 	switch m.Role {
 	case agui.RoleAssistant:
 		if text := m.Content.Text(); text != "" {

@@ -89,7 +89,7 @@ func (c *Catalog) putRecord(ctx context.Context, key string, created draft) erro
 		if err != nil {
 			return err
 		}
-		if err = write(value); !isChanged(err) {
+		if err = write(value); !stream.IsConflict(err) {
 			return err
 		}
 		if err := pause(ctx); err != nil { // another caller was faster, and the replica that answers may lag
@@ -130,7 +130,7 @@ func (c *Catalog) removeDraft(ctx context.Context, agent address, revision strin
 	if err == nil {
 		err = c.kv.Purge(ctx, agent.draftDefinitionKey(revision), jetstream.LastRevision(definition.Revision()))
 	}
-	if err == nil || errors.Is(err, errStays) || errors.Is(err, jetstream.ErrKeyNotFound) || isChanged(err) {
+	if err == nil || errors.Is(err, errStays) || errors.Is(err, jetstream.ErrKeyNotFound) || stream.IsConflict(err) {
 		return nil
 	}
 	return fmt.Errorf("catalog: draft of %s: %w: %w", agent.name, stream.ErrUnavailable, err)
@@ -152,12 +152,6 @@ func (c *Catalog) purge(ctx context.Context, key string, mayGo func(draft) bool)
 	return c.kv.Purge(ctx, key, jetstream.LastRevision(entry.Revision()))
 }
 
-// isChanged reports that a key has another value than the one that a write replaces. Replicated buckets have
-// a code of their own for a concurrent write, which only ErrKeyRevisionMismatch covers.
-func isChanged(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
-}
-
 // UseDraft marks a draft as used by a run, which keeps it for ever. The caller starts the run after
 // that. tenant is that to which the agent belongs. A published revision needs no mark. Errors:
 // ErrUnknownRevision if the draft was removed, stream.ErrUnavailable.
@@ -168,7 +162,7 @@ func (c *Catalog) UseDraft(ctx context.Context, tenant, name, revision string) e
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, jetstream.ErrKeyNotFound) && !isChanged(err): // else the replica lags, or another run has marked it
+		case !errors.Is(err, jetstream.ErrKeyNotFound) && !stream.IsConflict(err): // else the replica lags, or another run has marked it
 			return fmt.Errorf("catalog: draft of %s: %w: %w", name, stream.ErrUnavailable, err)
 		}
 		published, err := c.storedPublications(ctx, agent)

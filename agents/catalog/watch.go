@@ -98,8 +98,8 @@ func (c *Catalog) reach(revision uint64) {
 	c.notifyWaiters()
 }
 
-// CatchUp blocks until the memory has all publications that are durable at the call. It requires Watch.
-// Errors: stream.ErrUnavailable.
+// CatchUp blocks until the memory has all publications that are durable at the call. Without Watch it does not
+// wait. Errors: stream.ErrUnavailable if the bucket cannot be read, and the cause of ctx.
 func (c *Catalog) CatchUp(ctx context.Context) error {
 	last, err := c.log.LastRevision(ctx, c.kv, publishedPrefix+">")
 	if err != nil {

@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -33,4 +35,38 @@ func (b *body) Read(p []byte) (int, error) {
 	b.timer.Stop()
 	b.left -= int64(n)
 	return n, err
+}
+
+// requestBody is the body of a request. It drops its bytes when they were read, or with Close: the request
+// lives as long as its response. The transport may call Close while another goroutine reads.
+type requestBody struct {
+	mu     sync.Mutex
+	unread *bytes.Reader // nil = the bytes were dropped
+}
+
+// newRequestBody returns the body of a request with the given bytes.
+func newRequestBody(encoded []byte) *requestBody {
+	return &requestBody{unread: bytes.NewReader(encoded)}
+}
+
+// Read implements io.Reader.
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unread == nil {
+		return 0, io.EOF
+	}
+	n, err := b.unread.Read(p)
+	if b.unread.Len() == 0 {
+		b.unread = nil
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *requestBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unread = nil
+	return nil
 }

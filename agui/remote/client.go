@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/agui"
 	"github.com/perdure/perdure/internal/transport/egress"
 	"github.com/perdure/perdure/internal/transport/eventsource"
 )
@@ -39,7 +39,8 @@ func NewClient(transport http.RoundTripper) *Client { return &Client{transport} 
 
 // Run makes the call when the iteration begins, and yields its events. An error is the last element:
 // an *Error, or the cause of ctx. Without an error, the last event was the terminal event of the run
-// that its RunID names. A break ends the request. No goroutine outlives the iteration.
+// that its RunID names. A break ends the request. No goroutine outlives the iteration. At the first event, the
+// client has dropped the input, except for bytes that the remote has not taken yet.
 func (c *Client) Run(ctx context.Context, call Call) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r := &response{call: call, limits: call.Limits.orDefault(), id: call.LastEventID, yield: yield}
@@ -54,13 +55,15 @@ var errStopped = errors.New("the consumer has stopped reading")
 
 // response is the progress of one call. It is used by one goroutine, in an iteration.
 type response struct {
-	call   Call
-	limits Limits
-	yield  func(Event, error) bool
-	host   string      // of the URL, for messages
-	sent   atomic.Bool // the request may have reached the remote
-	status int
-	events *normalizer
+	call Call // without the input except for its RunID: the input may be large, and the response long
+	// encoded is the input as it is sent; nil = a response has arrived.
+	encoded []byte
+	limits  Limits
+	yield   func(Event, error) bool
+	host    string      // of the URL, for messages
+	sent    atomic.Bool // the request may have reached the remote
+	status  int
+	events  *normalizer
 	// received means that an event was yielded; id is the ID of the last event that has one.
 	received bool
 	id       string
@@ -79,6 +82,7 @@ func (r *response) stream(outer context.Context, transport http.RoundTripper) er
 	client := &http.Client{Transport: transport, CheckRedirect: redirects(req)}
 	resp, err := client.Do(req)
 	timer.Stop()
+	r.encoded = nil // no redirect follows
 	if err != nil {
 		if resp != nil { // of a redirect that was refused; its body is closed
 			r.status = resp.StatusCode
@@ -105,18 +109,21 @@ func (r *response) request(ctx context.Context) (*http.Request, error) {
 	}
 	r.host = u.Host
 	in, warnings := r.call.Protocol.Input(r.call.Input)
-	raw, err := json.Marshal(in)
-	if err != nil {
+	if r.encoded, err = json.Marshal(in); err != nil {
 		return nil, r.fail(KindInvalid, "the input cannot be encoded", err)
 	}
+	r.call.Input = agui.RunAgentInput{RunID: in.RunID}
 	r.events = newNormalizer(in, r.call.LastEventID != "")
 	r.events.warn(warnings...)
 	// Only a connection makes it possible that the remote has received anything.
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.sent.Store(true) }}
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, u.String(), bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, u.String(), nil)
 	if err != nil {
 		return nil, r.fail(KindInvalid, "the URL is not valid", nil)
 	}
+	req.ContentLength = int64(len(r.encoded))
+	req.Body = newRequestBody(r.encoded)
+	req.GetBody = func() (io.ReadCloser, error) { return newRequestBody(r.encoded), nil }
 	for name, values := range r.call.Header {
 		for _, value := range values {
 			req.Header.Add(name, value)

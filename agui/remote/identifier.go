@@ -39,8 +39,8 @@ func digest(texts ...string) []byte {
 const (
 	separator = ":" // not part of the name of an agent
 	runDigits = 16  // hexadecimal digits of a run's digest
-	// maxPlain bounds the remote's ID in an own ID, in bytes: own IDs go to histories.
-	maxPlain = 96
+	// maxIDPart bounds the remote's ID in an own ID, in bytes: own IDs go to histories.
+	maxIDPart = 96
 	// digestPrefix and idDigits make the form of a remote's ID that cannot be a part of an own ID.
 	digestPrefix = "sha256-"
 	idDigits     = 32
@@ -51,13 +51,13 @@ const (
 // for the run. It stays the same when the run is repeated. A remote's ID of more than 96 bytes, or with
 // other characters than visible ASCII, is replaced by its digest, which the remote does not know.
 func NewID(agent, run, remoteID string) string {
-	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + plain(remoteID)
+	return agent + separator + hex.EncodeToString(digest(run))[:runDigits] + separator + idPart(remoteID)
 }
 
-// plain returns a remote's ID in the form in which it is part of an own ID.
-func plain(remoteID string) string {
+// idPart returns a remote's ID in the form in which it is part of an own ID.
+func idPart(remoteID string) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
-	if len(remoteID) <= maxPlain && !strings.ContainsFunc(remoteID, func(r rune) bool { return !isVisible(r) }) {
+	if len(remoteID) <= maxIDPart && !strings.ContainsFunc(remoteID, func(r rune) bool { return !isVisible(r) }) {
 		return remoteID
 	}
 	return digestPrefix + hex.EncodeToString(digest(remoteID))[:idDigits]

@@ -78,7 +78,7 @@ var layers = []layer{
 	{"internal/control/usage", []string{"agents", "runs", "stream", "github.com/nats-io/nats.go/..."}},
 	{"internal/control/quota", []string{"internal/auth", "internal/process/filewatch", "internal/process/yamlfile", "internal/process/telemetry", "go.yaml.in/yaml/v3", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time/rate"}},
 	{"internal/control/retention", []string{"internal/files", "stream", "internal/audit", "internal/audit/store", "internal/index/threads", "internal/process/filewatch", "internal/process/yamlfile", "internal/process/telemetry", "go.yaml.in/yaml/v3", "github.com/nats-io/nats.go/..."}},
-	{"internal/approvals/webhook", []string{"internal/auth", "internal/approvals/inbox", "internal/transport/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
+	{"internal/approvals/webhook", []string{"internal/auth", "internal/approvals/inbox", "internal/secrets", "internal/transport/egress", "go.yaml.in/yaml/v3", "github.com/standard-webhooks/standard-webhooks/..."}},
 
 	{"runs", []string{"agents", "agents/pipeline", "go.temporal.io/api/common/v1", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/converter"}},
 	{"workflows", []string{
@@ -130,7 +130,7 @@ var layers = []layer{
 	{"internal/process/apinode", []string{"internal/events", "internal/console", "internal/process/version", "internal/control/quota", "internal/control/retention", "internal/process/filewatch", "internal/audit/store", "internal/audit", "api/...", "agents/...", "stream", "stream/snapshot", "internal/auth", "internal/auth/policy", "internal/auth/principals", "internal/auth/sessions", "internal/workers/announce", "internal/approvals/inbox", "internal/approvals/links", "internal/control/schedules", "internal/control/usage", "internal/index/threads", "internal/index/watch", "internal/files", "internal/events/source", "internal/control/admission", "internal/process/telemetry", anything}},
 	{"internal/process/workernode", []string{"internal/events", "agui/remote", "internal/secrets", "internal/transport/egress", "internal/index/threads", "activities", "internal/audit", "internal/audit/store", "internal/auth", "internal/auth/policy", "internal/auth/principals", "workflows", "runs", "agents/...", "llm", "tools/...", "stream", "stream/snapshot", "internal/workers/announce", "internal/workers/assertion", "internal/control/budget", "internal/control/quota", "internal/control/dispatch", "internal/approvals/inbox", "internal/workers/presence", "internal/control/schedules", "internal/control/usage", "internal/process/version", "internal/workers/toolset", "internal/approvals/webhook", "internal/control/admission", "internal/files", "internal/events/source", anything}},
 	{"internal/workers/toolset", []string{"agents", "internal/secrets", "tools/...", "internal/workers/assertion"}},
-	{"internal/process/config", []string{"agents", "stream", "internal/control/admission", "internal/auth", "internal/auth/policy", "internal/auth/principals", "internal/encryption", "internal/process/version", "internal/workers/assertion", anything}},
+	{"internal/process/config", []string{"agents", "stream", "internal/control/admission", "internal/auth", "internal/auth/policy", "internal/auth/principals", "internal/encryption", "internal/process/version", "internal/secrets", "internal/workers/assertion", anything}},
 	{"internal/process/filewatch", nil},
 	{"internal/process/certificates", []string{"internal/process/config", "internal/process/filewatch"}},
 	{"internal/process/memory", nil},

@@ -188,7 +188,7 @@ func (s *Store) update(ctx context.Context, u *Resumable) error {
 		return err
 	}
 	revision, err := s.bucket.Update(ctx, uploadKey(u.Tenant, u.ID), value, u.revision)
-	if isConflict(err) {
+	if stream.IsConflict(err) {
 		return ErrUploadChanged
 	}
 	if err == nil {
@@ -296,7 +296,7 @@ func (s *Store) DeleteUpload(ctx context.Context, tenant, id string) error {
 			return err
 		}
 		err = s.bucket.Purge(ctx, key, jetstream.LastRevision(revision), jetstream.PurgeTTL(markerTTL))
-		if !isConflict(err) {
+		if !stream.IsConflict(err) {
 			return unavailable(err)
 		}
 	}

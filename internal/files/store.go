@@ -346,15 +346,9 @@ func (s *Store) change(ctx context.Context, key string, next func(value []byte) 
 		} else {
 			_, err = s.bucket.Update(ctx, key, changed, revision)
 		}
-		if !isConflict(err) {
+		if !stream.IsConflict(err) {
 			return unavailable(err)
 		}
 	}
 	return fmt.Errorf("files: %w: %s is changed all the time", stream.ErrUnavailable, key)
-}
-
-// isConflict reports whether a write was refused because the key has another revision. Replicated buckets
-// have a code of their own for a concurrent write, which only ErrKeyRevisionMismatch covers.
-func isConflict(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }

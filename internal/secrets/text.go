@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// VariablePrefix begins the names of the environment variables that have secrets: the secret SHOP_TOKEN is in
+// PERDURE_SECRET_SHOP_TOKEN.
+const VariablePrefix = "PERDURE_SECRET_"
+
 // Lookup returns the value of a secret; "" = there is none. It must be safe for concurrent use.
 type Lookup func(name string) (value string)
 
@@ -18,7 +22,7 @@ type MissingError struct {
 
 // Error implements error.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("secret %s is missing: the worker has no PERDURE_SECRET_%s", e.Name, e.Name)
+	return fmt.Sprintf("secret %s is missing: the worker has no %s%s", e.Name, VariablePrefix, e.Name)
 }
 
 // errNoCaller is the error of a text that needs a caller, outside of a call.
@@ -31,7 +35,7 @@ type MissingTenantError struct {
 
 // Error implements error.
 func (e *MissingTenantError) Error() string {
-	return fmt.Sprintf("secret %s is missing for the tenant: the worker has no PERDURE_SECRET_%s.<tenant>", e.Name, e.Name)
+	return fmt.Sprintf("secret %s is missing for the tenant: the worker has no %s%s.<tenant>", e.Name, VariablePrefix, e.Name)
 }
 
 // Text is a parsed text with references. It is immutable.

@@ -77,15 +77,15 @@ func (f *folder) dropEndedSubagents(ctx context.Context, rec *stream.Record) err
 // noteRemoteRun notes whether the run of a remote agent has ended with interrupts, which its next run
 // answers.
 func (f *folder) noteRemoteRun(seq uint64, run *stream.RemoteRun) {
-	asking := maps.Clone(f.snap.Asking)
-	delete(asking, run.Thread)
-	if len(run.Asked) > 0 {
-		if asking == nil {
-			asking = map[string]uint64{}
+	records := maps.Clone(f.snap.RemoteInterrupts)
+	delete(records, run.Thread)
+	if len(run.Interrupts) > 0 {
+		if records == nil {
+			records = map[string]uint64{}
 		}
-		asking[run.Thread] = seq
+		records[run.Thread] = seq
 	}
-	f.snap.Asking = asking
+	f.snap.RemoteInterrupts = records
 }
 
 // addAnswered keeps an interrupt that is resolved, for clients that answer it late.

@@ -93,9 +93,9 @@ type Interruptions struct {
 	Interrupts  []agui.Interrupt `json:"interrupts,omitempty"`
 	Answered    []agui.Interrupt `json:"answered,omitempty"`
 	Decided     []stream.Decided `json:"decided,omitempty"`
-	// Asking are the records with the interrupts of remote agents that their next run answers, by the
-	// remote's ID of the thread.
-	Asking map[string]uint64 `json:"asking,omitempty"`
+	// RemoteInterrupts are the records with the interrupts of remote agents that their next run answers, by
+	// the remote's ID of the thread.
+	RemoteInterrupts map[string]uint64 `json:"asking,omitempty"`
 	// Remembered are approvals that cover further calls, the newest last.
 	Remembered []stream.Remembered `json:"remembered,omitempty"`
 }

@@ -122,21 +122,13 @@ func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Tim
 		}
 		msg := &nats.Msg{Subject: s.prefix + key, Data: value}
 		_, err = s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
-		if !isConflict(err) {
+		if !stream.IsConflict(err) {
 			return asUnavailable(err)
 		}
 		if err := sleep(ctx, conflictPause); err != nil {
 			return err
 		}
 	}
-}
-
-// isConflict reports whether a concurrent writer has changed the key since it was read. Replicated
-// streams use the second code.
-func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 // conflictPause is the pause after a conflict, before the key is read again: the replica that

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/internal/approvals/inbox"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/secrets"
 )
 
 // Hook is a webhook of the configuration file: a receiver, and the events that it gets.
@@ -120,7 +121,7 @@ func (h Hook) check(before []Hook, lookup func(string) string) (problems []error
 		return append(problems, errors.New("secret must be the name of a secret, in A-Z, 0-9 and _"))
 	}
 	if _, err := decodeSecret(lookup(h.Secret)); err != nil {
-		problems = append(problems, fmt.Errorf("the secret PERDURE_SECRET_%s %w", h.Secret, err))
+		problems = append(problems, fmt.Errorf("the secret %s%s %w", secrets.VariablePrefix, h.Secret, err))
 	}
 	return problems
 }

@@ -13,6 +13,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/perdure/perdure/internal/secrets"
 	"github.com/perdure/perdure/internal/transport/egress"
 )
 
@@ -46,14 +47,11 @@ func NewSender(hooks []Hook, lookup func(name string) string, policy egress.Netw
 	}}
 }
 
-// secretPrefix begins the names of the environment variables that have secrets.
-const secretPrefix = "PERDURE_SECRET_"
-
 // Open returns a sender for the hooks of a file, as [Load] reads it; with an empty name, a sender
 // without hooks. getenv reads the worker's environment for secrets; it is called concurrently. The
 // caller must call Close.
 func Open(file string, getenv func(name string) string, policy egress.NetworkPolicy) (*Sender, error) {
-	lookup := func(name string) string { return getenv(secretPrefix + name) }
+	lookup := func(name string) string { return getenv(secrets.VariablePrefix + name) }
 	if file == "" {
 		return NewSender(nil, lookup, policy), nil
 	}
@@ -110,7 +108,7 @@ func (s *Sender) Send(ctx context.Context, name, id string, body []byte) (status
 func (s *Sender) request(ctx context.Context, h Hook, id string, body []byte) (*http.Request, error) {
 	raw, err := decodeSecret(s.lookup(h.Secret))
 	if err != nil {
-		return nil, &RefusedError{Reason: fmt.Sprintf("the secret PERDURE_SECRET_%s %s", h.Secret, err)}
+		return nil, &RefusedError{Reason: fmt.Sprintf("the secret %s%s %s", secrets.VariablePrefix, h.Secret, err)}
 	}
 	signer, err := standardwebhooks.NewWebhookRaw(raw)
 	if err != nil {

@@ -191,7 +191,7 @@ func (w *Writer) appendBlock(ctx context.Context, c Chain, requests []*request) 
 		case err == nil:
 			w.heads.Add(c, head{next, seq})
 			return n, nil
-		case !isConflict(err):
+		case !stream.IsConflict(err):
 			// The block may be in the log or not, so the head is unknown.
 			w.heads.Remove(c)
 			return n, fmt.Errorf("audit: %w: %w", stream.ErrUnavailable, err)
@@ -245,11 +245,4 @@ func (l *Log) publish(ctx context.Context, c Chain, data []byte, expected uint64
 		return 0, err //nolint:wrapcheck // appendBlock does
 	}
 	return ack.Sequence, nil
-}
-
-// isConflict reports whether NATS has refused a block because the chain has a later one. A replicated stream
-// has the second code for one that is on the way to the replicas.
-func isConflict(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }

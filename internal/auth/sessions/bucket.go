@@ -121,9 +121,7 @@ func (b *bucket) publish(ctx context.Context, key string, value []byte, until ti
 	// NATS counts a TTL in whole seconds, at least one.
 	ttl := max(time.Until(until).Round(time.Second), time.Second)
 	ack, err := b.js.Publish(ctx, "$KV."+b.kv.Bucket()+"."+key, stored, append(options, jetstream.WithMsgTTL(ttl))...)
-	// Replicated buckets have the second code for a concurrent write.
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok &&
-		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant) {
+	if stream.IsConflict(err) {
 		return 0, errConflict
 	}
 	if err != nil {

@@ -31,8 +31,8 @@ type bucket struct {
 // writeTimeout bounds a write after the end of a call.
 const writeTimeout = 5 * time.Second
 
-// afterwards does a write in the background. The gate waits for it when it stops.
-func (b bucket) afterwards(write func(ctx context.Context) error) {
+// writeInBackground does a write in the background. The gate waits for it when it stops.
+func (b bucket) writeInBackground(write func(ctx context.Context) error) {
 	b.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(b.lifetime, writeTimeout)
 		defer cancel()

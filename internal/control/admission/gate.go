@@ -167,7 +167,7 @@ func (c *Call) Answers() {
 // release gives the call back to the limit of its provider.
 func (c *Call) release() {
 	if c.provider != nil {
-		c.gate.bucket.afterwards(c.provider.end)
+		c.gate.bucket.writeInBackground(c.provider.end)
 	}
 }
 

@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// occupancy is what all workers do at one provider: the value of its key in the bucket. Its times are
-// those of the workers' clocks.
+// occupancy is the use of one provider: the calls of all workers that are active or wait, and how much of the
+// rate they have used. It is the value of the provider's key in the bucket, as JSON. Its times are those of the
+// workers' clocks.
 type occupancy struct {
-	// Workers are those that have calls or wait for one, by their IDs.
+	// Workers are the workers with active or waiting calls, by their IDs.
 	Workers map[string]lease `json:"workers,omitempty"`
-	// Waiting are the workers that wait, in the order in which they began to. A worker whose turn has
-	// come goes to the end, so that each gets its share.
+	// Waiting are the IDs of the workers with waiting calls, in the order of their turns. A worker leaves it
+	// when one of its calls begins, and enters it again at the end if another one waits, so that each worker
+	// gets its share.
 	Waiting []string `json:"waiting,omitempty"`
 	// Next is the theoretical arrival time of the generic cell rate algorithm, in microseconds since
 	// 1970: the rate is used up to this time.
@@ -56,16 +58,16 @@ func (o *occupancy) hold(worker string, calls int, now time.Time) {
 	o.Workers[worker] = lease{Calls: calls, Until: now.Add(leaseTime).UnixMilli()}
 }
 
-// queue sets how many calls of a worker with a lease wait.
-func (o *occupancy) queue(worker string, waiting int) {
+// setWaiting sets how many calls of a worker with a lease wait.
+func (o *occupancy) setWaiting(worker string, waiting int) {
 	if l, isKnown := o.Workers[worker]; isKnown {
 		l.Waiting = waiting
 		o.Workers[worker] = l
 	}
 }
 
-// leave removes a worker from those that wait.
-func (o *occupancy) leave(worker string) {
+// dequeue removes a worker from those that wait.
+func (o *occupancy) dequeue(worker string) {
 	o.Waiting = slices.DeleteFunc(o.Waiting, func(id string) bool { return id == worker })
 }
 
@@ -89,20 +91,21 @@ func (o *occupancy) waiting() (n int) {
 // that ends, or a time of the rate, the result is an upper bound: a call of another worker may end
 // earlier.
 func (o *occupancy) delay(worker string, limit Limit, now time.Time) time.Duration {
-	// The workers that wait longer come first, as far as calls are free.
-	ahead := slices.Index(o.Waiting, worker)
-	if ahead < 0 {
-		ahead = len(o.Waiting)
+	// The workers that wait longer come first, as far as calls are free. before is the number of waiting
+	// workers whose turn is before this one's.
+	before := slices.Index(o.Waiting, worker)
+	if before < 0 {
+		before = len(o.Waiting)
 	}
 	var wait time.Duration
-	if limit.Calls > 0 && limit.Calls-o.calls() <= ahead {
+	if limit.Calls > 0 && limit.Calls-o.calls() <= before {
 		wait = leaseTime
 		for _, l := range o.Workers {
 			wait = min(wait, max(time.UnixMilli(l.Until).Sub(now), time.Millisecond))
 		}
 	}
 	if limit.PerMinute > 0 {
-		earliest := o.arrival(now).Add(limit.interval() * time.Duration(ahead+1-limit.burst()))
+		earliest := o.arrival(now).Add(limit.interval() * time.Duration(before+1-limit.burst()))
 		wait = max(wait, earliest.Sub(now))
 	}
 	return wait
@@ -118,16 +121,16 @@ func (o *occupancy) arrival(now time.Time) time.Time {
 
 // begin counts another call of a worker, which has calls then.
 func (o *occupancy) begin(worker string, calls int, limit Limit, now time.Time) {
-	o.leave(worker)
+	o.dequeue(worker)
 	o.hold(worker, calls, now)
 	if limit.PerMinute > 0 {
 		o.Next = o.arrival(now).Add(limit.interval()).UnixMicro()
 	}
 }
 
-// wait adds a worker to those that wait. It reports whether that has changed anything that other
-// workers have to know: a lease is renewed before it ends.
-func (o *occupancy) wait(worker string, calls int, now time.Time) (isChanged bool) {
+// enqueue adds a worker to those that wait, and renews its lease if less than leaseTime - renewEvery is left
+// of it. It reports whether the occupancy was changed, and has to be written.
+func (o *occupancy) enqueue(worker string, calls int, now time.Time) (isChanged bool) {
 	known := slices.Contains(o.Waiting, worker)
 	if known && time.UnixMilli(o.Workers[worker].Until).Sub(now) > leaseTime-renewEvery {
 		return false

@@ -45,7 +45,7 @@ func TestWorkersTakeTurns(t *testing.T) {
 				began = append(began, worker)
 				o.begin(worker, calls[worker], limit, now)
 			}
-			o.wait(worker, calls[worker], now)
+			o.enqueue(worker, calls[worker], now)
 		}
 		first := began[len(began)-2] // the older call ends
 		calls[first]--
@@ -63,7 +63,7 @@ func TestLeasesEnd(t *testing.T) {
 	limit, now, o := Limit{Calls: 2}, time.Unix(1000, 0), occupancy{}
 	o.begin("dead", 1, limit, now)
 	o.begin("alive", 1, limit, now)
-	o.wait("waits and dies", 0, now)
+	o.enqueue("waits and dies", 0, now)
 	if got := o.delay("new", limit, now); got != leaseTime {
 		t.Errorf("delay = %s, want the time of the leases", got)
 	}

@@ -108,7 +108,7 @@ func (p *pauses) begin(model string, d time.Duration) {
 	if !p.extend(key, until) {
 		return
 	}
-	p.bucket.afterwards(func(ctx context.Context) error {
+	p.bucket.writeInBackground(func(ctx context.Context) error {
 		value, err := json.Marshal(pause{model, until.UnixMilli()})
 		if err == nil {
 			_, err = p.bucket.kv.Put(ctx, keyPause+"."+key, value)

@@ -94,7 +94,7 @@ func (p *provider) change(ctx context.Context, decide func(o *occupancy, now tim
 		if isChanged {
 			err := p.write(ctx, o, revision)
 			switch {
-			case isConflict(err):
+			case stream.IsConflict(err):
 				if err := p.read(ctx); err != nil {
 					return err
 				}
@@ -144,11 +144,6 @@ func (p *provider) read(ctx context.Context) error {
 	return nil
 }
 
-// isConflict reports whether another worker has changed the value since it was read.
-func isConflict(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
-}
-
 // asUnavailable marks an error of the bucket as stream.ErrUnavailable, so that activities retry. If ctx
 // has ended, the result is its cause.
 func asUnavailable(ctx context.Context, err error) error {
@@ -170,12 +165,12 @@ func (p *provider) begin(ctx context.Context, wait Wait) error {
 	isAdmitted := false
 	defer func() {
 		if p.waiting.Add(-1) == 0 && !isAdmitted {
-			p.bucket.afterwards(p.leave)
+			p.bucket.writeInBackground(p.leave)
 		}
 	}()
-	patience := newPatience(wait)
-	defer patience.stop()
-	if err := patience.await(ctx, p.turn, nil); err != nil {
+	w := newAdmissionWait(wait)
+	defer w.stop()
+	if err := w.await(ctx, p.turn, nil); err != nil {
 		return p.busy(err)
 	}
 	defer func() { p.turn <- struct{}{} }()
@@ -185,12 +180,12 @@ func (p *provider) begin(ctx context.Context, wait Wait) error {
 		err := p.change(ctx, func(o *occupancy, now time.Time) bool {
 			waiting := int(p.waiting.Load())
 			if delay = o.delay(p.bucket.worker, p.limit, now); delay > 0 {
-				isChanged := o.wait(p.bucket.worker, p.activeCalls(), now)
-				o.queue(p.bucket.worker, waiting)
+				isChanged := o.enqueue(p.bucket.worker, p.activeCalls(), now)
+				o.setWaiting(p.bucket.worker, waiting)
 				return isChanged
 			}
 			o.begin(p.bucket.worker, p.activeCalls()+1, p.limit, now)
-			o.queue(p.bucket.worker, waiting-1) // without this call
+			o.setWaiting(p.bucket.worker, waiting-1) // without this call
 			return true
 		}, func() {
 			if delay <= 0 {
@@ -205,7 +200,7 @@ func (p *provider) begin(ctx context.Context, wait Wait) error {
 			return nil
 		}
 		timer := time.NewTimer(delay)
-		err = patience.await(ctx, changed, timer.C)
+		err = w.await(ctx, changed, timer.C)
 		timer.Stop()
 		if err != nil {
 			return p.busy(err)
@@ -230,7 +225,7 @@ func (p *provider) activeCalls() int { return int(p.calls.Load()) }
 // hold renews the lease of this worker with its calls.
 func (p *provider) hold(o *occupancy, now time.Time) {
 	o.hold(p.bucket.worker, p.activeCalls(), now)
-	o.queue(p.bucket.worker, int(p.waiting.Load()))
+	o.setWaiting(p.bucket.worker, int(p.waiting.Load()))
 }
 
 // end ends a call. The call has ended also if the write fails, or another write takes all of the time: then
@@ -249,7 +244,7 @@ func (p *provider) leave(ctx context.Context) error {
 		if p.waiting.Load() > 0 {
 			return false
 		}
-		o.leave(p.bucket.worker)
+		o.dequeue(p.bucket.worker)
 		p.hold(o, now)
 		return true
 	}, nil)
@@ -270,7 +265,7 @@ func (p *provider) renew(ctx context.Context) error {
 func (p *provider) close(ctx context.Context) error {
 	return p.change(ctx, func(o *occupancy, _ time.Time) bool {
 		_, isKnown := o.Workers[p.bucket.worker]
-		o.leave(p.bucket.worker)
+		o.dequeue(p.bucket.worker)
 		delete(o.Workers, p.bucket.worker)
 		return isKnown
 	}, nil)

@@ -25,8 +25,8 @@ type Pause struct {
 	Until time.Time
 }
 
-// Use is what all workers do at a provider with a limit. A worker writes it when a call begins or ends,
-// and at least every three seconds.
+// Use is the number of calls of all workers at a provider with a limit. A worker with calls writes their number
+// when one begins, ends or is the first to wait, and every three seconds. So Waiting may be three seconds old.
 type Use struct {
 	Provider string
 	Calls    int // active calls

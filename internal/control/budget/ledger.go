@@ -137,19 +137,11 @@ func (l *Ledger) Count(ctx context.Context, tenant, call string, use Use) error 
 		} else {
 			_, err = l.kv.Update(ctx, key, body, revision)
 		}
-		if !isConflict(err) {
+		if !stream.IsConflict(err) {
 			return asUnavailable(err)
 		}
 	}
 	return asUnavailable(errors.New("too many calls are counted at once"))
-}
-
-// isConflict reports whether another writer has changed the entry since it was read.
-//
-// Create reports it as ErrKeyExists, Update as ErrKeyRevisionMismatch. The error codes below them
-// depend on the replicas of the bucket.
-func isConflict(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }
 
 // read returns the entry of a key, and its revision; revision 0 = there is no entry.

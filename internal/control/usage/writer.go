@@ -109,8 +109,7 @@ func (w *writer) write(ctx context.Context, key string, batch []*pending) error 
 			w.last = last
 			return nil
 		}
-		// The codes of both errors are the same for all numbers of replicas.
-		if !errors.Is(err, jetstream.ErrKeyExists) && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		if !stream.IsConflict(err) {
 			return asUnavailable(err)
 		}
 		last = saved{} // another process has changed the entry

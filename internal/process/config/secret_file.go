@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/secrets"
 )
 
 // A secret can be in a file: OPENAI_API_KEY_FILE names the file of OPENAI_API_KEY, and the folder
@@ -17,8 +19,6 @@ import (
 const (
 	fileSuffix    = "_FILE"
 	secretsFolder = "PERDURE_SECRETS_DIR"
-	// namedSecretPrefix begins the names of the secrets that the configuration of the operator names.
-	namedSecretPrefix = "PERDURE_SECRET_"
 	// maxSecretFile is the maximum size of a file, in bytes. A list of certificates fits.
 	maxSecretFile = 1 << 20
 )
@@ -106,7 +106,7 @@ func (e environment) checkSecrets(p Process) []error {
 		if !slices.ContainsFunc(Variables(p), func(v Variable) bool { return v.secret && v.matches(name) }) {
 			continue
 		}
-		if p == API && strings.HasPrefix(name, namedSecretPrefix) {
+		if p == API && strings.HasPrefix(name, secrets.VariablePrefix) {
 			continue
 		}
 		if e[name] != "" && e[name+fileSuffix] != "" {

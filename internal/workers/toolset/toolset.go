@@ -47,12 +47,9 @@ type Set struct {
 	declared      []string // task queues of all declared MCP servers
 }
 
-// secretPrefix begins the names of the environment variables that have secrets.
-const secretPrefix = "PERDURE_SECRET_"
-
 // Secrets returns the lookup of the secrets in a worker's environment.
 func Secrets(getenv func(name string) string) secrets.Lookup {
-	return func(name string) string { return getenv(secretPrefix + name) }
+	return func(name string) string { return getenv(secrets.VariablePrefix + name) }
 }
 
 // Open makes the tools, and starts to connect to the MCP servers in the background. The caller must
