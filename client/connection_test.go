@@ -65,6 +65,27 @@ func clientOver(t *testing.T, f transport) *Client {
 	return c
 }
 
+// TestPauseOfReaderIsNoSilence: the time in which a caller uses what it has read does not end the connection.
+func TestPauseOfReaderIsNoSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clientOver(t, func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: &slow{ctx: r.Context(), pause: time.Second, left: 9}}, nil
+		})
+		file, err := c.OpenFile(t.Context(), "file_a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close() //nolint:errcheck // it was read
+		for n := range 3 {
+			time.Sleep(time.Hour) //nolint:forbidigo // because the bubble has a clock of its own
+			if _, err := io.ReadFull(file, make([]byte, 3)); err != nil {
+				t.Fatalf("read after pause %d: %v, want the bytes", n+1, err)
+			}
+		}
+	})
+}
+
 // TestSilenceEndsUpload: an upload lasts while the server takes bytes, or the file has none yet. It ends when
 // the server has taken all bytes and does not answer.
 func TestSilenceEndsUpload(t *testing.T) {

@@ -52,7 +52,9 @@ func (c *Client) UploadFile(ctx context.Context, u Upload) (d Document[File], er
 	return d, decode(d.JSON, &d.Value)
 }
 
-// OpenFile returns the bytes of a file. The caller closes them. Errors: *Problem.
+// OpenFile returns the bytes of a file. The caller closes them. A read fails if the server sends nothing for
+// Config.IdleTimeout. The server disconnects a caller that does not read for 30 s, unless the rest fits into
+// the buffers of the connection. Errors: *Problem.
 func (c *Client) OpenFile(ctx context.Context, id string) (io.ReadCloser, error) {
 	conn, err := c.open(ctx, request{method: http.MethodGet, path: filePath(id)})
 	if err != nil {

@@ -185,7 +185,7 @@ type connection struct {
 	ctx         context.Context
 	cancel      context.CancelCauseFunc
 	idleTimeout time.Duration
-	timer       *time.Timer
+	timer       *time.Timer // runs until the headers have arrived, and then during each Read
 	resp        *http.Response
 }
 
@@ -196,18 +196,18 @@ func newConnection(ctx context.Context, idleTimeout time.Duration) *connection {
 	return &connection{ctx: ctx, cancel: cancel, idleTimeout: idleTimeout, timer: time.AfterFunc(idleTimeout, func() { cancel(errIdle) })}
 }
 
-// adopt sets the response, and restarts the timer.
+// adopt sets the response, and stops the timer.
 func (c *connection) adopt(resp *http.Response) {
 	c.resp = resp
-	c.timer.Reset(c.idleTimeout)
+	c.timer.Stop()
 }
 
-// Read implements io.Reader over the body. Every read with data restarts the timer.
+// Read implements io.Reader over the body. The time between two reads, in which the caller uses the data, is
+// not silence of the server.
 func (c *connection) Read(p []byte) (int, error) {
+	c.timer.Reset(c.idleTimeout)
+	defer c.timer.Stop()
 	n, err := c.resp.Body.Read(p)
-	if n > 0 {
-		c.timer.Reset(c.idleTimeout)
-	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = c.cause(err)
 	}
