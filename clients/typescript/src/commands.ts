@@ -101,10 +101,9 @@ export async function request<Answer>(transport: Transport, command: Command): P
   for (let lost: Error | undefined; ; ) {
     const connection = await connectWithRetry(open, backoff, signal, lost);
     const { ok, status } = connection.response;
-    let text: string;
+    let content: string | Blob;
     try {
-      if (ok && accept === "*/*") return (await connection.response.blob()) as Answer;
-      text = await connection.text();
+      content = await (ok && accept === "*/*" ? connection.blob() : connection.text());
     } catch (error) {
       signal.throwIfAborted();
       lost = errorFrom(error); // the answer is incomplete, so the effect is unknown
@@ -113,9 +112,9 @@ export async function request<Answer>(transport: Transport, command: Command): P
       connection.close();
     }
     if (ok) backoff.connected();
-    if (ok && accept !== "application/json") return text as Answer;
-    if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer;
-    const problem = problemOf(status, text);
+    if (content instanceof Blob || (ok && accept !== "application/json")) return content as Answer;
+    if (ok) return (content === "" ? {} : JSON.parse(content)) as Answer;
+    const problem = problemOf(status, content);
     lost = errorOf(problem);
     if (!command.isEarly?.(problem)) throw lost;
   }
