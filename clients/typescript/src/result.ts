@@ -48,13 +48,19 @@ interface LastEvent {
   metadata?: Record<string, unknown>;
 }
 
+/** Returns the result in a RUN_FINISHED, any JSON; undefined if it has none. */
+export function resultIn({ result, metadata }: { result?: unknown; metadata?: unknown }): unknown {
+  const isNull = (metadata as Record<string, unknown> | undefined)?.["perdure.nullResult"] === true; // AG-UI omits a member that is null
+  return isNull ? null : result;
+}
+
 /** Returns the result in the last event of a run. A run without one throws a RunError or a WaitingError. */
 export function resultOf(threadId: string, runId: string, last: LastEvent | undefined): unknown {
   if (last?.type === "RUN_ERROR") throw new RunError(threadId, runId, last.code ?? "", last.message ?? "");
   const { type = "success", interrupts = [], pendingToolCallIds = [] } = last?.outcome ?? {};
   if (type === "cancelled") throw new RunError(threadId, runId, "cancelled", "the run was cancelled");
   if (interrupts.length + pendingToolCallIds.length > 0) throw new WaitingError(threadId, runId, interrupts, pendingToolCallIds);
-  if (last?.metadata?.["perdure.nullResult"] === true) return null; // AG-UI omits a member that is null
-  if (last?.result === undefined) throw new RunError(threadId, runId, "no_result", "the agent has no output");
-  return last.result;
+  const result = last && resultIn(last);
+  if (result === undefined) throw new RunError(threadId, runId, "no_result", "the agent has no output");
+  return result;
 }
