@@ -92,7 +92,7 @@ export async function request<Answer>(transport: Transport, command: Command): P
   const { method = body ? "POST" : "GET" } = command;
   const { accept = "application/json", contentType } = command;
   const headers: Record<string, string> = { ...command.headers, Accept: accept };
-  const sent = body && bodyOf(body);
+  const sent = body && encodeBody(body);
   if (sent) headers["Content-Type"] = contentType ?? sent.type;
   const silence = body instanceof Blob ? uploadSilence : undefined;
   const call = { url, init: { method, headers, ...(sent && { body: sent.content }) }, frame, silence };
@@ -123,7 +123,7 @@ export async function request<Answer>(transport: Transport, command: Command): P
 // The server bounds an upload to an hour.
 const uploadSilence = 3_600_000;
 
-function bodyOf(body: object | string): { type: string; content: string | Blob } {
+function encodeBody(body: object | string): { type: string; content: string | Blob } {
   if (typeof body === "string") return { type: "application/yaml", content: body };
   if (body instanceof Blob) return { type: body.type || "application/octet-stream", content: body };
   return { type: "application/json", content: JSON.stringify(body) };
