@@ -20,14 +20,14 @@ export interface OpenInterrupt {
   [member: string]: unknown;
 }
 
-/** A run that ended before it had a result, because it waits for people or for tools of the client. */
+/** A run that ended before it had a result, because it waits for a person, a time, an event or a tool of the client. */
 export class WaitingError extends Error {
   override readonly name = "WaitingError";
   /** The thread of the run. */
   readonly threadId: string;
   /** The run. */
   readonly runId: string;
-  /** The open interrupts, for people. */
+  /** The open approvals, questions, limits and waits. */
   readonly interrupts: OpenInterrupt[];
   /** The calls of client tools without a result. */
   readonly toolCallIds: string[];
