@@ -14,8 +14,8 @@ export class RunError extends Error {
   }
 }
 
-/** An open interrupt of a run. */
-export interface OpenInterrupt {
+/** An open interrupt of a run that waits. */
+export interface WaitingInterrupt {
   id: string;
   [member: string]: unknown;
 }
@@ -28,11 +28,11 @@ export class WaitingError extends Error {
   /** The run. */
   readonly runId: string;
   /** The open approvals, questions, limits and waits. */
-  readonly interrupts: OpenInterrupt[];
+  readonly interrupts: WaitingInterrupt[];
   /** The calls of client tools without a result. */
   readonly toolCallIds: string[];
 
-  constructor(threadId: string, runId: string, interrupts: OpenInterrupt[], toolCallIds: string[]) {
+  constructor(threadId: string, runId: string, interrupts: WaitingInterrupt[], toolCallIds: string[]) {
     super(`run ${runId} waits: it has ${interrupts.length} open interrupts and ${toolCallIds.length} tool calls of the client`);
     [this.threadId, this.runId, this.interrupts, this.toolCallIds] = [threadId, runId, interrupts, toolCallIds];
   }
@@ -43,7 +43,7 @@ interface LastEvent {
   type: string;
   code?: string;
   message?: string;
-  outcome?: { type: string; interrupts?: OpenInterrupt[]; pendingToolCallIds?: string[] };
+  outcome?: { type: string; interrupts?: WaitingInterrupt[]; pendingToolCallIds?: string[] };
   result?: unknown;
   metadata?: Record<string, unknown>;
 }
