@@ -99,7 +99,7 @@ func subjectRows(r *client.SubjectDeletion) [][]string {
 	for _, group := range []struct {
 		kind string
 		ids  []string
-	}{{"thread", r.Deleted.Threads}, {"interrupted deletion", r.Deleted.Completed}, {"schedule", r.Deleted.Schedules}, {"share", r.Deleted.Shares}, {"file", r.Deleted.Files}} {
+	}{{"thread", r.Deleted.Threads}, {"interrupted deletion", r.Deleted.Completed}, {"schedule", r.Deleted.Schedules}, {"share", r.Deleted.Shares}, {"file", r.Deleted.Files}, {"upload", r.Deleted.Uploads}} {
 		for _, id := range group.ids {
 			rows = append(rows, []string{group.kind, id, done})
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,26 @@ func TestCutExportFails(t *testing.T) {
 		}
 		if files, err := os.ReadDir(dir); len(files) != 1 || err != nil {
 			t.Errorf("%s: %d files are left (%v), want 1", name, len(files), err)
+		}
+	}
+}
+
+// TestDeletionListsEveryKind: the report of a deletion, and of a dry run, has each thing that it deletes.
+func TestDeletionListsEveryKind(t *testing.T) {
+	t.Parallel()
+	const deleted = `"deleted":{"threads":["t1"],"completed":["t2"],"schedules":["s1"],"shares":["t3"],"files":["file_a"],"uploads":["upload_a"],"sessions":2}`
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"DELETE /v1/subjects/ann":             respondWith(`{"subject":"ann",` + deleted + `}`),
+		"DELETE /v1/subjects/ann?dryRun=true": respondWith(`{"subject":"ann","dryRun":true,` + deleted + `}`),
+	})
+	rows := [][2]string{{"thread", "t1"}, {"interrupted deletion", "t2"}, {"schedule", "s1"}, {"share", "t3"}, {"file", "file_a"}, {"upload", "upload_a"}, {"sessions", "2"}}
+	for result, args := range map[string][]string{"deleted": nil, "would be deleted": {"--dry-run"}} {
+		got := run(t, environ, "", append([]string{"subjects", "delete", "ann"}, args...)...)
+		for _, row := range rows {
+			line := regexp.MustCompile(`(?m)^` + row[0] + ` +` + row[1] + ` +` + result + ` *$`)
+			if got.code != 0 || !line.MatchString(got.out) {
+				t.Errorf("exit %d, %s%s\nwant a row for the %s %s: %s", got.code, got.out, got.errOut, row[0], row[1], result)
+			}
 		}
 	}
 }
