@@ -58,6 +58,31 @@ func TestCutExportFails(t *testing.T) {
 	}
 }
 
+// TestExportIsPrivate: only the owner may read the file of an export, also if it existed.
+func TestExportIsPrivate(t *testing.T) {
+	t.Parallel()
+	environ := serve(t, map[string]func(http.ResponseWriter, *http.Request){
+		"GET /v1/subjects/ann/export": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "{\"kind\":\"manifest\",\"sha256\":\"%x\"}\n", sha256.Sum256(nil))
+		},
+	})
+	file := filepath.Join(t.TempDir(), "ann.ndjson")
+	for _, before := range []func() error{
+		func() error { return nil },
+		func() error { return os.Chmod(file, 0o644) }, //nolint:gosec // because the export must restrict it
+	} {
+		if err := before(); err != nil {
+			t.Fatal(err)
+		}
+		run(t, environ, "", "subjects", "export", "ann", "--output", file).want(t, 0, "", "")
+		if info, err := os.Stat(file); err != nil {
+			t.Fatal(err)
+		} else if info.Mode() != 0o600 {
+			t.Errorf("the mode of the file is %v, want 0600", info.Mode())
+		}
+	}
+}
+
 // TestDeletionListsEveryKind: the report of a deletion, and of a dry run, has each thing that it deletes.
 func TestDeletionListsEveryKind(t *testing.T) {
 	t.Parallel()
