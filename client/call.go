@@ -16,9 +16,8 @@ import (
 //
 //	plan, err := client.Call[Plan](ctx, c, "planner", client.Text("…"))
 //
-// The error is a [*RunError] if the run failed or was cancelled, a [*WaitingError] if it waits for
-// people or for tools of the client, a [*ResultError] if its result is not a T, or one of
-// [Client.Run]. If ctx ends, the run continues: see [Client.Cancel]. A run that holds its stream open
+// The error is a [*RunError] if the run failed or was cancelled, a [*WaitingError] if it waits for a person, a
+// time, an event or a tool of the client, a [*ResultError] if its result is not a T, or one of [Client.Run]. If ctx ends, the run continues: see [Client.Cancel]. A run that holds its stream open
 // while it waits (forwardedProps.perdure.hold) blocks Call until the decisions are made.
 func Call[T any](ctx context.Context, c *Client, agent string, input agui.RunAgentInput) (result T, err error) {
 	if input.ThreadID == "" {
@@ -73,16 +72,14 @@ func (e *RunError) Error() string {
 // or the results a run of the thread continues it.
 type WaitingError struct {
 	ThreadID, RunID string
-	// Interrupts are for people, ToolCallIDs are calls of the client's tools.
-	Interrupts  []agui.Interrupt
+	// Interrupts are the open approvals, questions, limits and waits. WaitOf tells which of them are waits.
+	Interrupts []agui.Interrupt
+	// ToolCallIDs are the calls of the client's tools without a result.
 	ToolCallIDs []string
 }
 
 func (e *WaitingError) Error() string {
-	if len(e.Interrupts) == 0 {
-		return fmt.Sprintf("run %s waits for %d tool calls of the client", e.RunID, len(e.ToolCallIDs))
-	}
-	return fmt.Sprintf("run %s waits for people: it has %d open interrupts", e.RunID, len(e.Interrupts))
+	return fmt.Sprintf("run %s waits: it has %d open interrupts and %d tool calls of the client", e.RunID, len(e.Interrupts), len(e.ToolCallIDs))
 }
 
 // ResultError reports a run whose result does not decode into the type of the caller.

@@ -72,3 +72,17 @@ func TestCallReconnects(t *testing.T) {
 		t.Errorf("input = %+v, want one message and the version", input)
 	}
 }
+
+// TestWaitingErrorNamesWhatIsOpen: a run may wait for interrupts, of which not all are for people, and for
+// tools of the client.
+func TestWaitingErrorNamesWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]client.WaitingError{
+		"run r1 waits: it has 2 open interrupts and 0 tool calls of the client": {RunID: "r1", Interrupts: make([]agui.Interrupt, 2)},
+		"run r1 waits: it has 1 open interrupts and 3 tool calls of the client": {RunID: "r1", Interrupts: make([]agui.Interrupt, 1), ToolCallIDs: []string{"a", "b", "c"}},
+	} {
+		if got := e.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

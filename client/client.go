@@ -25,7 +25,8 @@ type Config struct {
 	// defaultRetryWindow, 5 minutes; negative = no retries.
 	RetryWindow time.Duration
 	// IdleTimeout is how long a connection may receive nothing before it counts as lost. The server
-	// sends a heartbeat every 15 s. 0 = defaultIdleTimeout, 45 s.
+	// sends a heartbeat every 15 s. An upload may take 2 minutes without progress, or this time if it is
+	// longer. 0 = defaultIdleTimeout, 45 s.
 	IdleTimeout time.Duration
 	// OnRetry is called before each pause, if it is not nil. It must not block, and may be called
 	// concurrently by several requests.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -26,49 +25,36 @@ type File struct {
 type Upload struct {
 	// Name is the name of the file, and Type its media type; "" = unknown.
 	Name, Type string
-	// Body is not buffered. An [io.ReaderAt], such as a file, is read from its beginning to Size, and an
-	// upload of more than 8 MiB continues after a failure. Other bodies are read once.
+	// Body is not buffered, and not closed. An [io.ReaderAt] with a Size, such as a file, is read from its
+	// beginning to Size, wherever its position is. Other bodies are read once, from their position.
 	Body io.Reader
 	// Size is the number of bytes of Body; 0 = unknown.
 	Size int64
 }
 
-// UploadFile uploads a file. If Body is an [io.ReaderAt] of more than 8 MiB, it continues after a lost
-// connection, and after a restart of the server. Else it makes one attempt: Body cannot be read again.
-// Errors: *Problem.
-func (c *Client) UploadFile(ctx context.Context, u Upload) (Document[File], error) {
-	if body, ok := u.Body.(io.ReaderAt); ok && u.Size > minResumable {
-		return c.resume(ctx, u, body)
+// UploadFile uploads a file. If Body is an [io.ReaderAt] with a Size of more than 8 MiB, the upload continues
+// after a lost connection, and after a restart of the server. Else it makes one attempt. A connection is lost
+// if the server takes no byte, and sends no answer, for 2 minutes. Errors: *Problem.
+func (c *Client) UploadFile(ctx context.Context, u Upload) (d Document[File], err error) {
+	file := u.Body
+	if at, ok := u.Body.(io.ReaderAt); ok && u.Size > minResumable {
+		return c.resume(ctx, u, at)
+	} else if ok && u.Size > 0 {
+		file = io.NewSectionReader(at, 0, u.Size)
 	}
-	query := url.Values{}
-	if u.Name != "" {
-		query.Set("name", u.Name)
+	r := request{
+		method: http.MethodPost, path: filesPath, query: Paging{}.query("name", u.Name),
+		header: map[string]string{"Accept": jsonType, "Content-Type": u.Type}, file: file, size: u.Size,
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/files?"+query.Encode(), u.Body)
-	if err != nil {
-		return Document[File]{}, fmt.Errorf("client: %w", err)
+	if d.JSON, err = c.try(ctx, r); err != nil {
+		return d, err
 	}
-	if u.Size > 0 {
-		req.ContentLength = u.Size
-	}
-	c.prepare(req, map[string]string{"Accept": jsonType, "Content-Type": u.Type})
-	resp, err := c.config.HTTP.Do(req)
-	if err != nil {
-		return Document[File]{}, err
-	}
-	defer resp.Body.Close() //nolint:errcheck // the body is read
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
-	if err != nil {
-		return Document[File]{}, fmt.Errorf("client: %w", err)
-	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return Document[File]{}, problemOf(resp, body)
-	}
-	d := Document[File]{JSON: body}
-	return d, decode(body, &d.Value)
+	return d, decode(d.JSON, &d.Value)
 }
 
-// OpenFile returns the bytes of a file. The caller closes them. Errors: *Problem.
+// OpenFile returns the bytes of a file. The caller closes them. A read fails if the server sends nothing for
+// Config.IdleTimeout. The server disconnects a caller that does not read for 30 s, unless the rest fits into
+// the buffers of the connection. Errors: *Problem.
 func (c *Client) OpenFile(ctx context.Context, id string) (io.ReadCloser, error) {
 	conn, err := c.open(ctx, request{method: http.MethodGet, path: filePath(id)})
 	if err != nil {
@@ -88,7 +74,7 @@ func (b fileBody) Close() error {
 
 // Files lists the files that the caller has uploaded, the newest first.
 func (c *Client) Files(ctx context.Context, p Paging) (Document[Page[File]], error) {
-	return document[Page[File]](ctx, c, get("/v1/files", p.query()))
+	return document[Page[File]](ctx, c, get(filesPath, p.query()))
 }
 
 // File returns the description of a file.
@@ -102,4 +88,4 @@ func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	return err
 }
 
-func filePath(id string) string { return "/v1/files/" + url.PathEscape(id) }
+func filePath(id string) string { return filesPath + "/" + url.PathEscape(id) }

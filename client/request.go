@@ -15,13 +15,20 @@ import (
 // maxResponseBytes bounds a response that is not a stream, and a frame of a stream, in bytes.
 const maxResponseBytes = 64 << 20
 
-// request is an HTTP request that can be sent several times.
+// uploadTimeout is the least time in which the server must take a byte of a file, or answer after the last
+// one. The answer follows when the file is scanned and stored.
+const uploadTimeout = 2 * time.Minute
+
+// request is an HTTP request. One without a file can be sent several times.
 type request struct {
 	method string
 	path   string // escaped
 	query  url.Values
 	header map[string]string
 	body   []byte
+	// file is sent instead of body; nil = body is. It is not closed.
+	file io.Reader
+	size int64 // of file, in bytes; 0 = unknown
 }
 
 const jsonType = "application/json"
@@ -48,8 +55,12 @@ func post(path string, body any) (request, error) {
 // open sends a request once, and returns when the headers of the response have arrived. A response
 // with an error status is a *Problem. The caller closes the connection.
 func (c *Client) open(ctx context.Context, r request) (*connection, error) {
-	conn := newConnection(ctx, c.config.IdleTimeout)
-	resp, err := c.do(conn.ctx, r) //nolint:bodyclose // the connection closes it
+	idleTimeout := c.config.IdleTimeout
+	if r.file != nil {
+		idleTimeout = max(idleTimeout, uploadTimeout)
+	}
+	conn := newConnection(ctx, idleTimeout)
+	resp, err := c.do(conn, r) //nolint:bodyclose // the connection closes it
 	if err != nil {
 		err = conn.cause(err) // before close, which sets a cause as well
 		conn.close()
@@ -69,14 +80,20 @@ func (c *Client) open(ctx context.Context, r request) (*connection, error) {
 }
 
 // do sends a request with the client's headers and token.
-func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+func (c *Client) do(conn *connection, r request) (*http.Response, error) {
 	address := c.base + r.path
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+	req, err := http.NewRequestWithContext(conn.ctx, r.method, address, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
+	}
+	if r.file != nil {
+		req.Body, req.ContentLength, req.GetBody = sentFile{conn, r.file}, r.size, nil
+	}
+	if section, ok := r.file.(*io.SectionReader); ok { // for a redirect, or a connection that the server has closed
+		req.GetBody = func() (io.ReadCloser, error) { return sentFile{conn, io.NewSectionReader(section.Outer())}, nil }
 	}
 	c.prepare(req, r.header)
 	return c.config.HTTP.Do(req)
@@ -158,17 +175,17 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// errIdle is the error of a connection that has received nothing for Config.IdleTimeout. The server
-// sends heartbeats, so the connection is probably broken.
+// errIdle is the error of a connection that has made no progress for its idleTimeout. The server sends
+// heartbeats in streams, so the connection is probably broken.
 var errIdle = errors.New("received neither data nor a heartbeat from the server")
 
-// connection is one request with its response. It ends with its context, and if it receives nothing
-// for idleTimeout. It is used by one goroutine.
+// connection is one request with its response. It ends with its context, and if the server neither takes
+// a byte of the request nor sends one of the response for idleTimeout. It is used by one goroutine.
 type connection struct {
 	ctx         context.Context
 	cancel      context.CancelCauseFunc
 	idleTimeout time.Duration
-	timer       *time.Timer
+	timer       *time.Timer // runs until the headers have arrived, and then during each Read
 	resp        *http.Response
 }
 
@@ -179,18 +196,18 @@ func newConnection(ctx context.Context, idleTimeout time.Duration) *connection {
 	return &connection{ctx: ctx, cancel: cancel, idleTimeout: idleTimeout, timer: time.AfterFunc(idleTimeout, func() { cancel(errIdle) })}
 }
 
-// adopt sets the response, and restarts the timer.
+// adopt sets the response, and stops the timer.
 func (c *connection) adopt(resp *http.Response) {
 	c.resp = resp
-	c.timer.Reset(c.idleTimeout)
+	c.timer.Stop()
 }
 
-// Read implements io.Reader over the body. Every read with data restarts the timer.
+// Read implements io.Reader over the body. The time between two reads, in which the caller uses the data, is
+// not silence of the server.
 func (c *connection) Read(p []byte) (int, error) {
+	c.timer.Reset(c.idleTimeout)
+	defer c.timer.Stop()
 	n, err := c.resp.Body.Read(p)
-	if n > 0 {
-		c.timer.Reset(c.idleTimeout)
-	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = c.cause(err)
 	}
@@ -223,3 +240,20 @@ func (c *connection) close() {
 	}
 	c.cancel(nil)
 }
+
+// sentFile is a file as the body of a request. The transport reads it in a goroutine of its own, and asks for
+// more when the server has taken what it has.
+type sentFile struct {
+	conn *connection
+	file io.Reader
+}
+
+// Read implements io.Reader. It restarts the timer of the connection, which does not run while the file blocks.
+func (f sentFile) Read(p []byte) (int, error) {
+	f.conn.timer.Stop()
+	defer f.conn.timer.Reset(f.conn.idleTimeout)
+	return f.file.Read(p)
+}
+
+// Close implements io.Closer. It does nothing: the caller owns the file.
+func (f sentFile) Close() error { return nil }

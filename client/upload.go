@@ -16,10 +16,10 @@ import (
 // files take fewer requests, and the server keeps less than a file of this size if it is killed.
 const minResumable = 8 << 20
 
-// Prefixes of the URLs of uploads and of files.
+// Paths of uploads and of files.
 const (
 	uploadsPath = "/v1/uploads"
-	filesPath   = "/v1/files/"
+	filesPath   = "/v1/files"
 )
 
 // errNoProgress is the error of a request that was accepted, and added no byte.
@@ -86,7 +86,7 @@ func metadataOf(u Upload) string {
 	return strings.Join(pairs, ",")
 }
 
-// exchange sends a request without a body once, and returns the headers of the response.
+// exchange sends a request once, and returns the headers of the response.
 func (r *resumableUpload) exchange(ctx context.Context, req request) (http.Header, error) {
 	if req.header == nil {
 		req.header = map[string]string{}
@@ -104,28 +104,18 @@ func (r *resumableUpload) exchange(ctx context.Context, req request) (http.Heade
 // read the body of a request after it has failed.
 func (r *resumableUpload) send(ctx context.Context) error {
 	rest := io.NewSectionReader(r.body, r.offset, r.size-r.offset)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, r.client.base+r.path, rest)
-	if err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	req.ContentLength = rest.Size()
-	r.client.prepare(req, map[string]string{"Tus-Resumable": "1.0.0", "Upload-Offset": strconv.FormatInt(r.offset, 10), "Content-Type": "application/offset+octet-stream"})
-	resp, err := r.client.config.HTTP.Do(req)
-	if err != nil {
+	header, err := r.exchange(ctx, request{
+		method: http.MethodPatch, path: r.path, file: rest, size: rest.Size(),
+		header: map[string]string{"Upload-Offset": strconv.FormatInt(r.offset, 10), "Content-Type": "application/offset+octet-stream"},
+	})
+	var refused *Problem
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusConflict: // an earlier request has arrived meanwhile: ask for the offset
+		return fmt.Errorf("client: %s", refused.Error())
+	case err != nil:
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // the body is read
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
-	if err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	switch {
-	case resp.StatusCode == http.StatusConflict: // an earlier request has arrived meanwhile: ask for the offset
-		return fmt.Errorf("client: %s", problemOf(resp, body).Error())
-	case resp.StatusCode >= http.StatusMultipleChoices:
-		return problemOf(resp, body)
-	}
-	return r.take(resp.Header)
+	return r.take(header)
 }
 
 // take takes the offset and the file from the headers of a response.
@@ -133,6 +123,6 @@ func (r *resumableUpload) take(header http.Header) (err error) {
 	if r.offset, err = strconv.ParseInt(header.Get("Upload-Offset"), 10, 64); err != nil || r.offset < 0 || r.offset > r.size {
 		return &Problem{Status: http.StatusBadGateway, Title: "the response has no valid Upload-Offset"}
 	}
-	r.file = strings.TrimPrefix(header.Get("Upload-File"), filesPath)
+	r.file = strings.TrimPrefix(header.Get("Upload-File"), filesPath+"/")
 	return nil
 }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,5 +91,60 @@ func TestUploadEndsWithRefusal(t *testing.T) {
 	s = serve(t, stuck, stuck)
 	if _, err := s.client(t, client.Config{RetryWindow: time.Nanosecond}).UploadFile(t.Context(), u); err == nil || !strings.Contains(err.Error(), "no byte") {
 		t.Errorf("upload without progress: got %v, want an error", err)
+	}
+}
+
+// closer is a body that knows whether it was closed.
+type closer struct {
+	io.Reader
+
+	isClosed atomic.Bool
+}
+
+// Close implements io.Closer.
+func (c *closer) Close() error {
+	c.isClosed.Store(true)
+	return nil
+}
+
+// TestUploadReadsFileFromBeginning: a small file is uploaded as a whole, wherever its position is, also after
+// a redirect. It stays open, as other bodies do.
+func TestUploadReadsFileFromBeginning(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("0123456789", 100)
+	file, err := os.Create(filepath.Join(t.TempDir(), "a.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // it was read
+	if _, err := file.WriteString(content); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Seek(512, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	take := func(w http.ResponseWriter, r *http.Request) {
+		got, err := io.ReadAll(r.Body)
+		if err != nil || string(got) != content || r.URL.Query().Get("name") != "a.txt" {
+			t.Errorf("%s has %d bytes, %v, want the %d bytes of a.txt", r.URL, len(got), err, len(content))
+		}
+		fmt.Fprint(w, `{"id":"file_a"}`)
+	}
+	redirect := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/moved"+r.URL.String(), http.StatusTemporaryRedirect)
+	}
+	body := &closer{Reader: strings.NewReader(content)}
+	s := serve(t, take, redirect, take, take)
+	c := s.client(t, client.Config{})
+	for _, u := range []client.Upload{{Name: "a.txt", Body: file, Size: 1000}, {Name: "a.txt", Body: file, Size: 1000}, {Name: "a.txt", Body: body}} {
+		if f, err := c.UploadFile(t.Context(), u); err != nil || f.Value.ID != "file_a" {
+			t.Errorf("upload of %T = %+v, %v, want file_a", u.Body, f.Value, err)
+		}
+	}
+	if position, err := file.Seek(0, io.SeekCurrent); position != 512 || err != nil {
+		t.Errorf("the file is at %d, %v, want an open file at 512", position, err)
+	}
+	if body.isClosed.Load() {
+		t.Error("the upload has closed the body of its caller")
 	}
 }

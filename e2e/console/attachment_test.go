@@ -64,6 +64,28 @@ func testAttachments(t *testing.T, p *kit.Perdure) {
 	tab.AwaitGone(transcript + " img[alt='pasted.png']")
 }
 
+// countAddresses counts the addresses of blobs in the page, in an attribute of the document.
+const countAddresses = `{
+	const addresses = new Set();
+	const { createObjectURL, revokeObjectURL } = URL;
+	const count = () => { document.documentElement.dataset.addresses = addresses.size; };
+	URL.createObjectURL = (blob) => { const address = createObjectURL.call(URL, blob); addresses.add(address); count(); return address; };
+	URL.revokeObjectURL = (address) => { revokeObjectURL.call(URL, address); addresses.delete(address); count(); };
+}`
+
+// testPreviews: a page keeps no images of attachments that were not sent, when a person leaves the chat.
+func testPreviews(t *testing.T, p *kit.Perdure) {
+	tab := kit.OpenTab(t, p.URL("/console/chat/echo"))
+	tab.Await(message, "")
+	tab.Evaluate(countAddresses, nil)
+	tab.Choose("input[type=file]", pixelFile(t))
+	tab.Await(attachedFiles+" img", "")
+	tab.Await("[data-addresses='1']", "")
+	tab.Click("role=link[name='Schedules']")
+	tab.AwaitGone(message)
+	tab.Await("[data-addresses='0']", "")
+}
+
 // cutProxy forwards requests to an API. The connection of the second PATCH breaks when some of its bytes
 // have arrived.
 type cutProxy struct {

@@ -72,7 +72,7 @@ func TestConversation(t *testing.T) {
 	}
 	p := kit.SetupWith(t, fmt.Sprintf(staff, numbers.String()))
 	for name, test := range map[string]func(*testing.T, *kit.Perdure){
-		"busy": testBusy, "attachments": testAttachments, "large attachment": testLargeAttachment, "stopped attachment": testStoppedAttachment, "subagents": testSubagents, "offline": testOffline, "forks": testForks, "branches": testBranches, "handoffs": testHandoffs,
+		"busy": testBusy, "attachments": testAttachments, "large attachment": testLargeAttachment, "stopped attachment": testStoppedAttachment, "previews": testPreviews, "subagents": testSubagents, "offline": testOffline, "forks": testForks, "branches": testBranches, "handoffs": testHandoffs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

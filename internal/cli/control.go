@@ -48,7 +48,8 @@ func (e *environment) cancelCommand() *cobra.Command {
 	return cmd
 }
 
-// firstWait returns what a thread waits for; nil = it waits for people or its client, too.
+// firstWait returns the first wait of a thread that waits only for times and events; nil = it also waits for
+// people or its client.
 func firstWait(t client.Thread) *client.Wait {
 	if t.Waiting == nil || len(t.Waiting.ToolCallIDs) > 0 {
 		return nil

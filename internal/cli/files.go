@@ -89,24 +89,13 @@ func (e *environment) getFile() *cobra.Command {
 			_, err = io.Copy(cmd.OutOrStdout(), content)
 			return err
 		}
-		return writeFile(output, content)
+		return replaceFile(output, publicMode, func(out io.Writer) error {
+			_, err := io.Copy(out, content)
+			return err
+		})
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file; default: standard output")
 	return cmd
-}
-
-// writeFile writes a download to a file, which has the earlier content until the download is complete.
-func writeFile(name string, content io.Reader) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".perdure-*")
-	if err != nil {
-		return usage(err)
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it was renamed, or the error is reported
-	_, err = io.Copy(f, content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
 }
 
 // listFiles returns "file list".

@@ -3,10 +3,7 @@ package cli
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -69,24 +66,9 @@ func (e *environment) exportSubject() *cobra.Command {
 		if output == "" {
 			return write(cmd.OutOrStdout())
 		}
-		return replaceFile(output, write)
+		return replaceFile(output, privateMode, write)
 	}
 	return cmd
-}
-
-// replaceFile writes a file that only its owner may read. After an error the file is as before.
-func replaceFile(name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	if err := os.Rename(f.Name(), name); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(f.Name()))
-	}
-	return nil
 }
 
 // subjectRows returns the rows of a report.
@@ -99,7 +81,7 @@ func subjectRows(r *client.SubjectDeletion) [][]string {
 	for _, group := range []struct {
 		kind string
 		ids  []string
-	}{{"thread", r.Deleted.Threads}, {"interrupted deletion", r.Deleted.Completed}, {"schedule", r.Deleted.Schedules}, {"share", r.Deleted.Shares}, {"file", r.Deleted.Files}} {
+	}{{"thread", r.Deleted.Threads}, {"interrupted deletion", r.Deleted.Completed}, {"schedule", r.Deleted.Schedules}, {"share", r.Deleted.Shares}, {"file", r.Deleted.Files}, {"upload", r.Deleted.Uploads}} {
 		for _, id := range group.ids {
 			rows = append(rows, []string{group.kind, id, done})
 		}

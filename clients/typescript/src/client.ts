@@ -221,7 +221,8 @@ export class PerdureClient {
   /**
    * Runs an agent that has an output, and returns the result of the run. A string is the message of a user. IDs that the
    * input lacks are new ones. Rejects with a RunError if the run fails, is cancelled or has no result (`no_result`), and
-   * with a WaitingError if it waits for people or for tools of the client. An aborted signal does not cancel the run.
+   * with a WaitingError if it waits for a person, a time, an event or a tool of the client. An aborted signal does not
+   * cancel the run.
    */
   async call<Result = unknown>(agent: string, input: string | Partial<RunInput>, options: CommandOptions = {}): Promise<Result> {
     const given: Partial<RunInput> = typeof input === "string" ? { messages: [{ id: newID(), role: "user", content: input }] } : input;

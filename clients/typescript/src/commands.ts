@@ -92,7 +92,7 @@ export async function request<Answer>(transport: Transport, command: Command): P
   const { method = body ? "POST" : "GET" } = command;
   const { accept = "application/json", contentType } = command;
   const headers: Record<string, string> = { ...command.headers, Accept: accept };
-  const sent = body && bodyOf(body);
+  const sent = body && encodeBody(body);
   if (sent) headers["Content-Type"] = contentType ?? sent.type;
   const silence = body instanceof Blob ? uploadSilence : undefined;
   const call = { url, init: { method, headers, ...(sent && { body: sent.content }) }, frame, silence };
@@ -101,10 +101,9 @@ export async function request<Answer>(transport: Transport, command: Command): P
   for (let lost: Error | undefined; ; ) {
     const connection = await connectWithRetry(open, backoff, signal, lost);
     const { ok, status } = connection.response;
-    let text: string;
+    let content: string | Blob;
     try {
-      if (ok && accept === "*/*") return (await connection.response.blob()) as Answer;
-      text = await connection.text();
+      content = await (ok && accept === "*/*" ? connection.blob() : connection.text());
     } catch (error) {
       signal.throwIfAborted();
       lost = errorFrom(error); // the answer is incomplete, so the effect is unknown
@@ -113,9 +112,9 @@ export async function request<Answer>(transport: Transport, command: Command): P
       connection.close();
     }
     if (ok) backoff.connected();
-    if (ok && accept !== "application/json") return text as Answer;
-    if (ok) return (text === "" ? {} : JSON.parse(text)) as Answer;
-    const problem = problemOf(status, text);
+    if (content instanceof Blob || (ok && accept !== "application/json")) return content as Answer;
+    if (ok) return (content === "" ? {} : JSON.parse(content)) as Answer;
+    const problem = problemOf(status, content);
     lost = errorOf(problem);
     if (!command.isEarly?.(problem)) throw lost;
   }
@@ -124,7 +123,7 @@ export async function request<Answer>(transport: Transport, command: Command): P
 // The server bounds an upload to an hour.
 const uploadSilence = 3_600_000;
 
-function bodyOf(body: object | string): { type: string; content: string | Blob } {
+function encodeBody(body: object | string): { type: string; content: string | Blob } {
   if (typeof body === "string") return { type: "application/yaml", content: body };
   if (body instanceof Blob) return { type: body.type || "application/octet-stream", content: body };
   return { type: "application/json", content: JSON.stringify(body) };

@@ -15,12 +15,14 @@ export type TransportName = "websocket" | "sse";
 
 /** One attempt of a request, with its response. The owner closes it. */
 export interface Connection {
-  /** The status and the headers. Read the body with `frames` or `text`. */
+  /** The status and the headers. Read the body with `frames`, `text` or `blob`. */
   readonly response: Response;
   /** Yields complete frames until the response ends. Throws if the connection is lost, and a ProblemError if the server ends the stream with a problem. */
   frames(): AsyncGenerator<Frame>;
   /** Reads the whole body. */
   text(): Promise<string>;
+  /** Reads the whole body as bytes. */
+  blob(): Promise<Blob>;
   /** Ends the request, if it has not ended. */
   close(): void;
 }

@@ -19,7 +19,7 @@ export class SilenceError extends Error {
 export class HttpConnection implements Connection {
   private readonly controller = new AbortController();
   private answer: Response | undefined;
-  private reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  private reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
 
   private constructor(
     private readonly silence: number,
@@ -46,17 +46,19 @@ export class HttpConnection implements Connection {
   }
 
   async *frames(): AsyncGenerator<Frame> {
-    this.reader = this.response.body?.getReader();
     const frames = new FrameReader();
-    for (;;) {
-      const chunk = await this.within(this.reader?.read());
-      if (chunk?.value) yield* frames.read(chunk.value);
-      if (!chunk || chunk.done) return;
-    }
+    for await (const chunk of this.chunks()) yield* frames.read(chunk);
   }
 
   text(): Promise<string> {
     return this.within(this.response.text());
+  }
+
+  // A file may take longer than the silence, so each chunk restarts the time.
+  async blob(): Promise<Blob> {
+    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    for await (const chunk of this.chunks()) chunks.push(chunk);
+    return new Blob(chunks, { type: this.response.headers.get("Content-Type") ?? "" });
   }
 
   close(): void {
@@ -67,6 +69,15 @@ export class HttpConnection implements Connection {
   }
 
   private readonly abort = (): void => this.controller.abort(this.signal.reason);
+
+  private async *chunks(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    this.reader = this.response.body?.getReader();
+    for (;;) {
+      const chunk = await this.within(this.reader?.read());
+      if (chunk?.value) yield chunk.value;
+      if (!chunk || chunk.done) return;
+    }
+  }
 
   // Rejects when the request ends, even if the promise ignores the signal.
   private within<T>(promise: T | Promise<T>): Promise<T> {

@@ -35,7 +35,7 @@ export type { AwaitedEnd } from "./interrupts.js";
 export { Listing } from "./listing.js";
 export type { Page } from "./listing.js";
 export { RunError, WaitingError } from "./result.js";
-export type { OpenInterrupt } from "./result.js";
+export type { WaitingInterrupt } from "./result.js";
 export type {
   Agent,
   Approval,

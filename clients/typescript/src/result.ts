@@ -14,25 +14,25 @@ export class RunError extends Error {
   }
 }
 
-/** An open interrupt of a run. */
-export interface OpenInterrupt {
+/** An open interrupt of a run that waits. */
+export interface WaitingInterrupt {
   id: string;
   [member: string]: unknown;
 }
 
-/** A run that ended before it had a result, because it waits for people or for tools of the client. */
+/** A run that ended before it had a result, because it waits for a person, a time, an event or a tool of the client. */
 export class WaitingError extends Error {
   override readonly name = "WaitingError";
   /** The thread of the run. */
   readonly threadId: string;
   /** The run. */
   readonly runId: string;
-  /** The open interrupts, for people. */
-  readonly interrupts: OpenInterrupt[];
+  /** The open approvals, questions, limits and waits. */
+  readonly interrupts: WaitingInterrupt[];
   /** The calls of client tools without a result. */
   readonly toolCallIds: string[];
 
-  constructor(threadId: string, runId: string, interrupts: OpenInterrupt[], toolCallIds: string[]) {
+  constructor(threadId: string, runId: string, interrupts: WaitingInterrupt[], toolCallIds: string[]) {
     super(`run ${runId} waits: it has ${interrupts.length} open interrupts and ${toolCallIds.length} tool calls of the client`);
     [this.threadId, this.runId, this.interrupts, this.toolCallIds] = [threadId, runId, interrupts, toolCallIds];
   }
@@ -43,9 +43,15 @@ interface LastEvent {
   type: string;
   code?: string;
   message?: string;
-  outcome?: { type: string; interrupts?: OpenInterrupt[]; pendingToolCallIds?: string[] };
+  outcome?: { type: string; interrupts?: WaitingInterrupt[]; pendingToolCallIds?: string[] };
   result?: unknown;
   metadata?: Record<string, unknown>;
+}
+
+/** Returns the result in a RUN_FINISHED, any JSON; undefined if it has none. */
+export function resultIn({ result, metadata }: { result?: unknown; metadata?: unknown }): unknown {
+  const isNull = (metadata as Record<string, unknown> | undefined)?.["perdure.nullResult"] === true; // AG-UI omits a member that is null
+  return isNull ? null : result;
 }
 
 /** Returns the result in the last event of a run. A run without one throws a RunError or a WaitingError. */
@@ -54,7 +60,7 @@ export function resultOf(threadId: string, runId: string, last: LastEvent | unde
   const { type = "success", interrupts = [], pendingToolCallIds = [] } = last?.outcome ?? {};
   if (type === "cancelled") throw new RunError(threadId, runId, "cancelled", "the run was cancelled");
   if (interrupts.length + pendingToolCallIds.length > 0) throw new WaitingError(threadId, runId, interrupts, pendingToolCallIds);
-  if (last?.metadata?.["perdure.nullResult"] === true) return null; // AG-UI omits a member that is null
-  if (last?.result === undefined) throw new RunError(threadId, runId, "no_result", "the agent has no output");
-  return last.result;
+  const result = last && resultIn(last);
+  if (result === undefined) throw new RunError(threadId, runId, "no_result", "the agent has no output");
+  return result;
 }

@@ -56,6 +56,10 @@ export class SocketConnection implements Connection, Receiver {
     return this.response.text();
   }
 
+  blob(): Promise<Blob> {
+    return this.response.blob();
+  }
+
   close(): void {
     this.signal.removeEventListener("abort", this.abort);
     this.request?.close();

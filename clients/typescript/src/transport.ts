@@ -93,6 +93,10 @@ class RunStart implements Connection {
     return this.connection.text();
   }
 
+  blob(): Promise<Blob> {
+    return this.connection.blob();
+  }
+
   close(): void {
     this.connection.close();
   }

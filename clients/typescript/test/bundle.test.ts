@@ -39,7 +39,7 @@ test("a bundle with the hooks has React", async () => {
 // The sizes that the README names, in kilobytes.
 const sizes: Record<string, number> = {
   'import { ProblemError } from "@perdure/client"; console.log(ProblemError);': 0.5,
-  'import { PerdureClient } from "@perdure/client"; console.log(PerdureClient);': 15,
+  'import { PerdureClient } from "@perdure/client"; console.log(PerdureClient);': 15.5,
   'import { PerdureAgent } from "@perdure/client"; console.log(PerdureAgent);': 14.5,
   'import { useThread } from "@perdure/client/react"; console.log(useThread);': 17.5,
 };

@@ -233,3 +233,33 @@ test("the cancel of a run that the server refused rejects with unknown_run", asy
   await read(t, agent, { run: { runId: "r-1" } });
   await assert.rejects(agent.cancel(), { code: "unknown_run" });
 });
+
+test("a file is read as long as bytes arrive, and again after silence", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const bodies: ReadableStreamDefaultController<Uint8Array>[] = [];
+  const told: string[] = [];
+  const client = new PerdureClient({
+    baseUrl: "http://server",
+    retry: { baseDelay: 1 },
+    fetch: async () => new Response(new ReadableStream({ start: (body) => void bodies.push(body) }), { headers: { "Content-Type": "text/plain" } }),
+    onRetry: ({ error }) => told.push(error.name),
+    onConnected: () => told.push("connected"),
+    onReconnected: () => told.push("reconnected"),
+  });
+  const opening = client.openFile("file_1");
+  await settled();
+  for (const part of ["Hel", "lo"]) {
+    t.mock.timers.tick(44_999);
+    bodies[0]!.enqueue(new TextEncoder().encode(part));
+    await settled();
+  }
+  t.mock.timers.tick(45_000);
+  await settled();
+  t.mock.timers.tick(1);
+  await settled();
+  bodies[1]!.enqueue(new TextEncoder().encode("Hello!"));
+  bodies[1]!.close();
+  const file = await opening;
+  assert.deepEqual([await file.text(), file.type, bodies.length], ["Hello!", "text/plain", 2]);
+  assert.deepEqual(told, ["SilenceError", "connected", "reconnected"]);
+});

@@ -86,6 +86,13 @@ for (const [transport, options] of Object.entries(allTransports)) {
       await when(live, (snapshot) => snapshot.run.runId === next && snapshot.run.status === "idle");
     });
 
+    test("the result of a structured run may be null", async (t) => {
+      const store = open(t, { threadId: "undecided", agent: "undecided" });
+      const runId = await store.send("How much?");
+      const { run } = await when(store, (snapshot) => snapshot.run.runId === runId && snapshot.run.status === "idle");
+      assert.equal(run.result, null);
+    });
+
     test("a message that the server refuses disappears", async (t) => {
       const store = open(t, { threadId: "refused", agent: "no such agent" });
       await assert.rejects(store.send("Hello"), { code: "unknown_agent" });

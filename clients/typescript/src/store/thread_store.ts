@@ -8,6 +8,7 @@ import type { Accepted, ContentPart, Decision, ToolResult } from "../commands.js
 import { textOf } from "../content.js";
 import { newID } from "../identifier.js";
 import { OpenInterrupts, type PendingToolCall } from "../interrupts.js";
+import { resultIn } from "../result.js";
 import type { Approval } from "../schemas.js";
 import { Calls } from "./calls.js";
 import { ExternalStore } from "./external_store.js";
@@ -354,7 +355,7 @@ export class ThreadStore<State = unknown> extends ExternalStore<ThreadSnapshot<S
     if (event.type === "RUN_FINISHED") {
       const failure = (event.metadata as { "perdure.error"?: { code: string; message: string } } | undefined)?.["perdure.error"];
       const isCancelled = (event.outcome as { type?: string } | undefined)?.type === "cancelled";
-      const { result } = event;
+      const result = resultIn(event);
       this.run = { ...this.run, status: "idle", ...(failure && { error: failure }), ...(result !== undefined && { result }), ...(isCancelled && { isCancelled }) };
     }
     if (event.type === "RUN_ERROR") {

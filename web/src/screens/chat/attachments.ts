@@ -6,8 +6,8 @@ export interface Attachment {
   name: string;
   size: number;
   part: ContentPart;
-  /** The address of an image in this page. `release` frees it. */
-  preview?: string;
+  /** The file, if it is an image. */
+  image?: File;
 }
 
 /**
@@ -30,14 +30,9 @@ async function upload(client: PerdureClient, file: File, options: UploadOptions)
     const [family] = type.split("/");
     const kind = family === "image" || family === "audio" || family === "video" ? family : "document";
     const part: ContentPart = { type: kind, source: { type: "url", value: url, mimeType: type }, metadata: { filename: name } };
-    return { id, name, size, part, ...(kind === "image" && { preview: URL.createObjectURL(file) }) };
+    return { id, name, size, part, ...(kind === "image" && { image: file }) };
   } catch (error) {
     if (error instanceof ProblemError && error.code === "too_large") throw new Error(`${file.name} is too large: ${error.problem.detail}.`, { cause: error });
     throw new Error(`${file.name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
-}
-
-/** Frees what the page keeps of files that were sent or removed. */
-export function release(files: readonly Attachment[]): void {
-  for (const { preview } of files) if (preview !== undefined) URL.revokeObjectURL(preview);
 }

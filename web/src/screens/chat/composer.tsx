@@ -6,10 +6,11 @@ import { AttachIcon, CloseIcon, SendIcon, StopIcon } from "../../components/icon
 import { Problem } from "../../components/problem";
 import { safeText } from "../../components/safe_text";
 import { useClient } from "../../session";
-import { type Attachment, release, uploadFiles } from "./attachments";
+import { type Attachment, uploadFiles } from "./attachments";
 import { ClientTools } from "./client_tool_list";
 import styles from "./composer.module.css";
 import { sizeText } from "./content_view";
+import { useObjectURL } from "./stored_file";
 
 /** What happens to a message while a run is active. */
 export type OnBusy = "steer" | "enqueue" | "interrupt";
@@ -66,10 +67,7 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
       setUploads((current) => new Map([...current].filter(([file]) => !added.includes(file))));
     }
   };
-  const remove = (id: string) => {
-    release(files.filter((file) => file.id === id));
-    setFiles(files.filter((file) => file.id !== id));
-  };
+  const remove = (id: string) => setFiles(files.filter((file) => file.id !== id));
   const send = async () => {
     if (isEmpty || uploads.size > 0) return;
     const parts = files.map(({ part }) => part);
@@ -79,7 +77,6 @@ export const Composer = memo(function Composer({ draft, placeholder, isRunning, 
     setError(undefined);
     try {
       await onSend(parts.length === 0 ? content : content === "" ? parts : [...parts, { type: "text", text: content }], onBusy);
-      release(files);
     } catch (reason) {
       setError(reason);
       // What was entered meanwhile stays.
@@ -156,9 +153,9 @@ function Files({ files, uploads, onRemove, onStop }: { files: readonly Attachmen
   if (files.length + uploads.size === 0) return null;
   return (
     <ul className={styles.chips} aria-label="Attached files">
-      {files.map(({ id, name, size, preview }) => (
+      {files.map(({ id, name, size, image }) => (
         <li key={id} className={styles.chip}>
-          {preview !== undefined && <img src={preview} alt="" />}
+          {image && <Preview image={image} />}
           <span className="truncate">{safeText(name)}</span>
           <span className="muted">{sizeText(size)}</span>
           <button type="button" aria-label={`Remove ${safeText(name)}`} onClick={() => onRemove(id)}><CloseIcon /></button>
@@ -167,6 +164,11 @@ function Files({ files, uploads, onRemove, onStop }: { files: readonly Attachmen
       {uploads.size > 0 && <Uploading uploads={uploads} onStop={onStop} />}
     </ul>
   );
+}
+
+function Preview({ image }: { image: File }) {
+  const address = useObjectURL(image);
+  return address !== undefined && <img src={address} alt="" />;
 }
 
 // The bar appears with the first bytes that the server has, and so for large files only.

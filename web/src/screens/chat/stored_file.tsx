@@ -37,8 +37,8 @@ export function StoredFile({ id, name, mediaType }: { id: string; name: string; 
   );
 }
 
-// The address of a blob in this page, as long as the component is shown.
-function useObjectURL(blob: Blob | undefined): string | undefined {
+/** Returns the address of a blob in this page, which it has as long as the component is shown. */
+export function useObjectURL(blob: Blob | undefined): string | undefined {
   const [address, setAddress] = useState<string>();
   useEffect(() => {
     if (!blob) return undefined;
