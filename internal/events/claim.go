@@ -97,7 +97,7 @@ func (s *Store) confirm(ctx context.Context, c *claim) error {
 	}
 	m := &nats.Msg{Subject: "$KV." + s.waits.Bucket() + "." + c.key, Data: value}
 	_, err = s.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(c.revision), jetstream.WithMsgTTL(Retention))
-	if isConflict(err) {
+	if stream.IsConflict(err) {
 		return nil
 	}
 	return unavailable(err)
@@ -106,7 +106,7 @@ func (s *Store) confirm(ctx context.Context, c *claim) error {
 // release removes a claim, unless it has changed.
 func (s *Store) release(ctx context.Context, c *claim) error {
 	err := s.waits.Purge(ctx, c.key, jetstream.PurgeTTL(markerTTL), jetstream.LastRevision(c.revision))
-	if isConflict(err) {
+	if stream.IsConflict(err) {
 		return nil
 	}
 	return unavailable(err)

@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, e *Event) (isNew bool, err error) {
 		return false, err
 	}
 	_, err = s.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value}, jetstream.WithExpectLastSequencePerSubject(0))
-	if isConflict(err) {
+	if stream.IsConflict(err) {
 		e.count(ctx, telemetry.EventDuplicate)
 		return false, nil
 	}
@@ -74,13 +74,6 @@ func (s *Store) Append(ctx context.Context, e *Event) (isNew bool, err error) {
 	}
 	e.count(ctx, telemetry.EventReceived)
 	return true, nil
-}
-
-// isConflict reports whether a write failed because the last sequence of its subject is not the expected
-// one. Replicated streams use the second code.
-func isConflict(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 // errUndecodable tells that a message of the stream is no event. Another attempt changes nothing.
@@ -130,7 +123,7 @@ func (s *Store) Register(ctx context.Context, w *Wait) error {
 		return err
 	}
 	_, err = s.js.PublishMsg(ctx, &nats.Msg{Subject: "$KV." + s.waits.Bucket() + "." + w.key(), Data: value}, jetstream.WithExpectLastSequencePerSubject(0))
-	if isConflict(err) {
+	if stream.IsConflict(err) {
 		return nil
 	}
 	return unavailable(err)
