@@ -359,6 +359,30 @@ func TestFilesOfMessages(t *testing.T) {
 	n.do(http.MethodGet, f.URL, "", ann...).wantStatus(t, "after both", http.StatusNotFound)
 }
 
+// TestForkWithoutFilesDoesNotBegin: a fork begins after it has its files. One that cannot have them does not begin,
+// also if it is requested again, and if an input requests it.
+func TestForkWithoutFilesDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	n.answerRuns()
+	ann := headersOf("ann")
+	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
+	n.send("r1", ann, imageMessage("u1", agui.PartSource{Type: agui.SourceURL, Value: f.URL})).mustStatus(t, "run", http.StatusOK)
+	for i := range 999 { // with t, the most threads of a file
+		if err := n.store.Attach(n.ctx(), "alpha", f.ID, fmt.Sprint("other", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		a := n.do(http.MethodPost, "/v1/threads/t/runs/r1/fork", `{"threadId":"fork"}`, ann...)
+		wantEqual(t, "code of the fork", a.problem.Code, "too_many_references")
+		input := `{"threadId":"fork","runId":"r2","parentRunId":"r1","forwardedProps":{"perdure":{"parentThreadId":"t"}},"messages":[{"id":"u2","role":"user","content":"Hi"}],"tools":[],"context":[],"state":{}}`
+		a = n.do(http.MethodPost, "/v1/agents/a/runs", input, ann...)
+		wantEqual(t, "code of an input that forks", a.problem.Code, "too_many_references")
+	}
+	n.do(http.MethodGet, "/v1/threads/fork/messages", "", ann...).wantStatus(t, "messages of the fork", http.StatusNotFound)
+}
+
 // TestInputRenewsOldReference: a sweep does not take a file from an input whose thread had an older
 // reference to it, from an input that was refused for instance.
 func TestInputRenewsOldReference(t *testing.T) {

@@ -77,7 +77,8 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, at string, to stream
 	if err := r.access.CheckTenant(ctx, policy.CreateThread); err != nil {
 		return "", err
 	}
-	if err := r.checkQuotas(ctx, to); err != nil {
+	last, err := r.finder.Log.LastOf(ctx, to)
+	if err != nil {
 		return "", err
 	}
 	var point *snapshot.ForkPoint
@@ -89,7 +90,12 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, at string, to stream
 			cursor = r.finder.Log.CursorOf(point.Position).String()
 		}
 	}
-	err = r.finder.Snapshots.Fork(ctx, from, point, to, request.Requester(ctx))
+	if last == 0 { // otherwise a fork that exists is repeated
+		err = r.prepareFork(ctx, from, point, to)
+	}
+	if err == nil {
+		err = r.finder.Snapshots.Fork(ctx, from, point, to, request.Requester(ctx))
+	}
 	switch {
 	case errors.Is(err, stream.ErrRunActive):
 		p := problem.New(http.StatusConflict, "run_active", fmt.Sprintf("the run %.100q has not ended: fork an ended run, or at one of its fork points", from.Shown()))
@@ -100,33 +106,25 @@ func (r *Routes) Fork(ctx context.Context, from stream.Run, at string, to stream
 	case err != nil:
 		return "", err
 	}
-	return cursor, r.shareFiles(ctx, from.Thread, to)
+	return cursor, nil
 }
 
-// shareFiles adds a fork to the threads of the files of its messages.
-func (r *Routes) shareFiles(ctx context.Context, from, fork stream.Thread) error {
-	if r.files == nil {
-		return nil
+// prepareFork refuses a fork if the tenant has reached a quota, and adds it to the threads of the files of its
+// messages. It does so before the fork begins, because a request whose thread exists does not come here again. If
+// the fork does not begin, a sweep ends the references.
+func (r *Routes) prepareFork(ctx context.Context, from stream.Run, at *snapshot.ForkPoint, fork stream.Thread) error {
+	if err := r.meter.Check(ctx, fork.Tenant, quota.LogBytes, quota.Threads); err != nil || r.files == nil {
+		return err
 	}
-	snap, err := r.finder.Snapshots.Latest(ctx, fork, 0)
+	base, err := r.finder.Snapshots.ForkBase(ctx, from, at)
 	if err != nil {
 		return err
 	}
-	return r.files.Share(ctx, from, fork, func(yield func(agui.Message) bool) {
-		for _, e := range snap.Entries {
+	return r.files.Share(ctx, from.Thread, fork, func(yield func(agui.Message) bool) {
+		for _, e := range base.Entries {
 			if !yield(e.Message) {
 				return
 			}
 		}
 	})
-}
-
-// checkQuotas refuses a new thread if the tenant has reached a quota. A fork that exists is repeated,
-// and not new.
-func (r *Routes) checkQuotas(ctx context.Context, to stream.Thread) error {
-	last, err := r.finder.Log.LastOf(ctx, to)
-	if err != nil || last > 0 {
-		return err
-	}
-	return r.meter.Check(ctx, to.Tenant, quota.LogBytes, quota.Threads)
 }

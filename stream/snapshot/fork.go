@@ -41,16 +41,13 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, at *ForkPoint, to str
 		return err
 	}
 	origin := stream.Origin{Thread: from.Thread.ID, Run: from.Shown(), Agent: opening.Agent, ProtocolVersion: opening.ProtocolVersion}
-	var base *Snapshot
-	if at == nil || at.Kind == ForkEnd {
-		base, err = s.atEnd(ctx, from)
-	} else {
-		base, err = s.atForkPoint(ctx, from, at)
+	if at != nil && at.Kind != ForkEnd {
 		origin.At = s.log.CursorOf(at.Position).String()
 		if at.Kind == ForkStep {
 			origin.After = at.Name
 		}
 	}
+	base, err := s.ForkBase(ctx, from, at)
 	if err != nil {
 		return err
 	}
@@ -59,6 +56,15 @@ func (s *Store) Fork(ctx context.Context, from stream.Run, at *ForkPoint, to str
 		Entries: base.Entries, State: base.State, ByAgents: base.ByAgents, Moved: base.Moved, Unmoved: base.Unmoved, Contributors: base.Contributors, TenantAgents: base.TenantAgents,
 	}
 	return s.log.WriteFork(ctx, to, &content.Fork, &content)
+}
+
+// ForkBase returns the conversation and the state that a fork at a point of a run has; nil = at the run's end. The
+// error is stream.ErrRunActive if at is nil and the run has not ended.
+func (s *Store) ForkBase(ctx context.Context, from stream.Run, at *ForkPoint) (*Snapshot, error) {
+	if at == nil || at.Kind == ForkEnd {
+		return s.atEnd(ctx, from)
+	}
+	return s.atForkPoint(ctx, from, at)
 }
 
 // atEnd returns the snapshot at the end of a run. The error is stream.ErrRunActive if it has not ended
