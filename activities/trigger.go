@@ -112,7 +112,8 @@ func triggeredRun(in runs.TriggerInput, t *agents.Trigger, event *events.Event) 
 	if err != nil {
 		return stream.Run{}, nil, fmt.Errorf("activities: encode input: %w", err)
 	}
-	id := fmt.Sprintf("trg_%s_%d_%s", in.Agent, in.Trigger, in.EventDigest)
+	// An event whose source and ID return after events.Retention is another one: it has another sequence.
+	id := fmt.Sprintf("trg_%s_%d_%s_%d", in.Agent, in.Trigger, in.EventDigest, in.Event)
 	run := stream.Run{Thread: stream.Thread{Tenant: in.Tenant, ID: cmp.Or(thread, id)}, ID: id}
 	schedule := &schedules.Stored{Schedule: schedules.Schedule{
 		Agent: in.Agent, ThreadID: thread, RunAs: t.RunAs, OnBusy: cmp.Or(runs.OnBusy(t.OnBusy), runs.OnBusyEnqueue), Input: input,

@@ -55,10 +55,20 @@ func TestTriggerAwaitsQueue(t *testing.T) {
 		t.Errorf("full queue: got %v, want an error that is retried", err)
 	}
 	fixture.submit = func(runs.SubmitRequest) (runs.SubmitResult, error) { return runs.SubmitResult{Attached: true}, nil }
-	if out, err := start(); err != nil || out.Refused != "" || out.Run.Thread != "orders" {
-		t.Errorf("queue with room: got %+v (%v), want a run in the thread orders", out, err)
+	first, err := start()
+	if err != nil || first.Refused != "" || first.Run.Thread != "orders" {
+		t.Errorf("queue with room: got %+v (%v), want a run in the thread orders", first, err)
+	}
+	// The same event again after it is forgotten has another sequence, and starts another run.
+	event.ID = "e2"
+	if _, err := kept.Append(t.Context(), event); err != nil {
+		t.Fatal(err)
 	}
 	in.Event = 2
+	if next, err := start(); err != nil || next.Run.ID == first.Run.ID {
+		t.Errorf("event that has returned: got the run %s (%v), want another one than %s", next.Run.ID, err, first.Run.ID)
+	}
+	in.Event = 3
 	_, err = start()
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); !ok || !app.NonRetryable() {
 		t.Errorf("event that is not kept: got %v, want an error that is not retried", err)
@@ -76,5 +86,5 @@ func TestTriggerAwaitsQueue(t *testing.T) {
 		outcomes = append(outcomes, string(e.Outcome)+e.Code)
 	}
 	slices.Sort(outcomes)
-	wantEqual(t, "outcomes in the audit log", outcomes, []string{"accepted", "deniedevent_gone"})
+	wantEqual(t, "outcomes in the audit log", outcomes, []string{"accepted", "accepted", "deniedevent_gone"})
 }

@@ -8,7 +8,8 @@ type TriggerInput struct {
 	Agent    string `json:"agent"`
 	Revision string `json:"revision"`
 	Trigger  int    `json:"trigger"`
-	// Event is the sequence of the event in its stream, EventDigest identifies it.
+	// Event is the sequence of the event in its stream. EventDigest identifies the event by its source and ID: two
+	// events have the same one if the second arrives after the first is forgotten.
 	Event       uint64 `json:"event"`
 	EventDigest string `json:"digest"`
 }

@@ -131,7 +131,7 @@ func trigger(temporal client.Client, agents *catalog.Catalog) func(context.Conte
 // startTrigger starts the workflow of a trigger. isNew is false if it was started before.
 func startTrigger(ctx context.Context, temporal client.Client, in runs.TriggerInput) (isNew bool, err error) {
 	_, err = temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: fmt.Sprintf("trigger/%s/%s/%d/%s", stream.Token(in.Tenant), in.Agent, in.Trigger, in.EventDigest), TaskQueue: runs.TaskQueue,
+		ID: fmt.Sprintf("trigger/%s/%s/%d/%s/%d", stream.Token(in.Tenant), in.Agent, in.Trigger, in.EventDigest, in.Event), TaskQueue: runs.TaskQueue,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Priority: runs.TenantPriority(stream.Token(in.Tenant)),
 	}, runs.TypeTrigger, in)
