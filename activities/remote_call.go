@@ -237,8 +237,9 @@ func (a *Activities) finishRemote(ctx context.Context, t turn, relayed *relay.Re
 	return answer, err
 }
 
-// checkRemoteOutput checks the result of a remote run, or its last message if it has none. The remote
-// does not know the schema, so the message that sends an invalid answer back has it.
+// checkRemoteOutput checks the result of a remote run, or its last message if it has none. Some remotes
+// have a result of another kind, such as Mastra's with an ID of its trace: then the message counts, if it is
+// valid. The remote does not know the schema, so the message that sends an invalid answer back has it.
 func (a *Activities) checkRemoteOutput(ctx context.Context, t turn, relayed *relay.Relay, answer *runs.ModelAnswer, result *stream.Result) error {
 	output, err := a.output(ctx, t.in.Step, t.definition)
 	if output == nil || err != nil {
@@ -246,10 +247,11 @@ func (a *Activities) checkRemoteOutput(ctx context.Context, t turn, relayed *rel
 	}
 	required := requiredOutput(t.in, output)
 	required.Appendix = outputSection(output)
+	isValid := func(text string) bool { _, err := output.Read(text); return err == nil }
 	text := string(relayed.Result())
 	for _, m := range result.Messages {
-		if text == "" && m.ID == answer.MessageID {
-			text = m.Content.Text()
+		if message := m.Content.Text(); m.ID == answer.MessageID && (text == "" || !isValid(text) && isValid(message)) {
+			text = message
 		}
 	}
 	return required.Check(text, answer, result)
