@@ -72,7 +72,7 @@ var (
 
 	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$") // a token of RFC 9110
 	// ownHeaders are the headers that Perdure sets, in lower case.
-	ownHeaders = []string{"accept", "accept-encoding", "content-type", "content-length", "host", "last-event-id"}
+	ownHeaders = []string{"accept", "accept-encoding", "content-type", "content-length", "host", "last-event-id", "user-agent"}
 )
 
 // HasState reports whether the remote receives the state.
