@@ -381,6 +381,40 @@ func TestInputRenewsOldReference(t *testing.T) {
 	}
 }
 
+// TestInterruptedDeletionKeepsFilesOfNewThread: a deletion that died after it had removed the records, and
+// that is completed when its ID begins another thread, leaves the files of that thread.
+func TestInterruptedDeletionKeepsFilesOfNewThread(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	n.answerRuns()
+	answerRun, ann, thread := n.temporal.start, headersOf("ann"), stream.Thread{Tenant: "alpha", ID: "t"}
+	n.send("r1", ann, userMessage("u1", "go")).mustStatus(t, "run", http.StatusOK)
+	last, err := n.log.LastOf(n.ctx(), thread)
+	if err == nil {
+		err = n.snapshots.Purge(n.ctx(), thread)
+	}
+	if err == nil { // what a process leaves that is killed before it lists the end of the purge
+		left := fmt.Sprintf(`{"threadId":"t","seq":%d,"purged":true,"unfinished":true}`, last)
+		_, err = n.log.Index().PutString(n.ctx(), stream.IndexPrefix+"alpha.t", left)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
+	n.temporal.start = func(in runs.Input) error { // the input is the first record
+		n.awaitIndex(func(x *files.Index) bool { return len(x.OfThread(thread)) == 1 })
+		if err := n.server.Deletion().Finish(n.ctx(), thread); err != nil {
+			return err
+		}
+		return answerRun(in)
+	}
+	n.send("r2", ann, imageMessage("u2", agui.PartSource{Type: agui.SourceURL, Value: f.URL})).mustStatus(t, "run in a new thread", http.StatusOK)
+	found, err := n.store.Find(n.ctx(), "alpha", f.ID)
+	if err != nil || !found.IsOf("t") {
+		t.Errorf("file of the new thread = %+v (%v), want that the thread refers to it", found, err)
+	}
+}
+
 // ageReferences makes the references to a file older.
 func (n *fileNode) ageReferences(id string, by time.Duration) {
 	n.t.Helper()
