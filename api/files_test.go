@@ -384,7 +384,8 @@ func TestInputRenewsOldReference(t *testing.T) {
 }
 
 // TestInterruptedDeletionKeepsFilesOfNewThread: a deletion that died after it had removed the records, and
-// that is completed when its ID begins another thread, leaves the files of that thread.
+// that is completed when its ID begins another thread, leaves the files of that thread: before the thread's
+// first record, and after it.
 func TestInterruptedDeletionKeepsFilesOfNewThread(t *testing.T) {
 	t.Parallel()
 	n := setupFiles(t, 1<<20)
@@ -395,17 +396,27 @@ func TestInterruptedDeletionKeepsFilesOfNewThread(t *testing.T) {
 	if err == nil {
 		err = n.snapshots.Purge(n.ctx(), thread)
 	}
-	if err == nil { // what a process leaves that is killed before it lists the end of the purge
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := func() error {
+		n.awaitIndex(func(x *files.Index) bool { return len(x.OfThread(thread)) == 1 })
+		// What a process leaves that is killed before it lists the end of the purge.
 		left := fmt.Sprintf(`{"threadId":"t","seq":%d,"purged":true,"unfinished":true}`, last)
-		_, err = n.log.Index().PutString(n.ctx(), stream.IndexPrefix+"alpha.t", left)
+		if _, err := n.log.Index().PutString(n.ctx(), stream.IndexPrefix+"alpha.t", left); err != nil {
+			return err
+		}
+		return n.server.Deletion().Finish(n.ctx(), thread)
+	}
+	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
+	if err = n.store.Attach(n.ctx(), "alpha", f.ID, "t"); err == nil {
+		err = complete()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
 	n.temporal.start = func(in runs.Input) error { // the input is the first record
-		n.awaitIndex(func(x *files.Index) bool { return len(x.OfThread(thread)) == 1 })
-		if err := n.server.Deletion().Finish(n.ctx(), thread); err != nil {
+		if err := complete(); err != nil {
 			return err
 		}
 		return answerRun(in)
