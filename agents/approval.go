@@ -23,8 +23,8 @@ type Approval struct {
 	// "" = the rule always applies. At most 4 KiB.
 	When string
 
-	// Approvers may decide: subjects, or role:name for all with that role. Empty = every caller
-	// that may use the thread.
+	// Approvers may decide: subjects, or role:name for all with that role. Empty = callers that may
+	// decide in the thread, or with NotByRequester every caller of the tenant.
 	Approvers []string
 
 	// Quorum is the number of approvers who must approve, 1 to 8. 0 = 1.

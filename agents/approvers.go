@@ -43,8 +43,8 @@ func (a Approval) Deadline() (time.Duration, string) {
 	return a.Expires, a.OnExpiry
 }
 
-// ApproversAt returns the approvers after a number of escalations; nil = every caller that may use
-// the thread.
+// ApproversAt returns the approvers after a number of escalations; nil = the rule
+// names none.
 func (a Approval) ApproversAt(escalations int) []string {
 	if len(a.Approvers) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (a Approval) escalationMistakes(key string) []mistake {
 		found = append(found, newMistake(key+".escalate", "must be at most %d, not %d", maxEscalations, n))
 	}
 	if len(a.Escalate) > 0 && len(a.Approvers) == 0 {
-		found = append(found, newMistake(key+".escalate", "needs approvers: without approvers, every caller may decide from the beginning"))
+		found = append(found, newMistake(key+".escalate", "needs approvers: an escalation adds others to them"))
 	}
 	if a.OnExpiry == OnExpiryEscalate && len(a.Escalate) == 0 {
 		found = append(found, newMistake(key+".onExpiry", "needs escalate"))

@@ -34,8 +34,8 @@ type Remote struct {
 	Forward Forward `json:"forward,omitzero" yaml:"forward,omitempty"`
 
 	// Interrupts is who answers the remote's interrupts, and until when. It has neither Tools nor When.
-	// OnExpiry is reject (the default), fail or escalate. The zero value lets every caller answer that
-	// may use the thread.
+	// OnExpiry is reject (the default), fail or escalate. The zero value lets callers answer that may
+	// decide in the thread.
 	Interrupts Approval `json:"interrupts,omitzero" yaml:"interrupts,omitempty"`
 }
 

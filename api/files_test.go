@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -405,6 +407,51 @@ func TestInputRenewsOldReference(t *testing.T) {
 	}
 }
 
+// TestInterruptedDeletionKeepsFilesOfNewThread: a deletion that died after it had removed the records, and
+// that is completed when its ID begins another thread, leaves the files of that thread: before the thread's
+// first record, and after it.
+func TestInterruptedDeletionKeepsFilesOfNewThread(t *testing.T) {
+	t.Parallel()
+	n := setupFiles(t, 1<<20)
+	n.answerRuns()
+	answerRun, ann, thread := n.temporal.start, headersOf("ann"), stream.Thread{Tenant: "alpha", ID: "t"}
+	n.send("r1", ann, userMessage("u1", "go")).mustStatus(t, "run", http.StatusOK)
+	last, err := n.log.LastOf(n.ctx(), thread)
+	if err == nil {
+		err = n.snapshots.Purge(n.ctx(), thread)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := func() error {
+		n.awaitIndex(func(x *files.Index) bool { return len(x.OfThread(thread)) == 1 })
+		// What a process leaves that is killed before it lists the end of the purge.
+		left := fmt.Sprintf(`{"threadId":"t","seq":%d,"purged":true,"unfinished":true}`, last)
+		if _, err := n.log.Index().PutString(n.ctx(), stream.IndexPrefix+"alpha.t", left); err != nil {
+			return err
+		}
+		return n.server.Deletion().Finish(n.ctx(), thread)
+	}
+	f := n.upload("a.png", "", "\x89PNG\r\n\x1a\n", ann...)
+	if err = n.store.Attach(n.ctx(), "alpha", f.ID, "t"); err == nil {
+		err = complete()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.temporal.start = func(in runs.Input) error { // the input is the first record
+		if err := complete(); err != nil {
+			return err
+		}
+		return answerRun(in)
+	}
+	n.send("r2", ann, imageMessage("u2", agui.PartSource{Type: agui.SourceURL, Value: f.URL})).mustStatus(t, "run in a new thread", http.StatusOK)
+	found, err := n.store.Find(n.ctx(), "alpha", f.ID)
+	if err != nil || !found.IsOf("t") {
+		t.Errorf("file of the new thread = %+v (%v), want that the thread refers to it", found, err)
+	}
+}
+
 // ageReferences makes the references to a file older.
 func (n *fileNode) ageReferences(id string, by time.Duration) {
 	n.t.Helper()
@@ -497,6 +544,63 @@ func TestFilesOfSubject(t *testing.T) {
 	wantEqual(t, "status of the upload after the deletion", status, http.StatusNotFound)
 	if !strings.Contains(a.body, `"uploads":["`+strings.TrimPrefix(upload, files.UploadsPath)+`"]`) {
 		t.Errorf("report = %s, want the upload", a.body)
+	}
+}
+
+// TestDeletionOfSubjectKeepsFilesOfThreads: the report lists the files to which a thread of another owner,
+// or one with a legal hold, refers. It leaves out those that are deleted with the threads of the subject.
+func TestDeletionOfSubjectKeepsFilesOfThreads(t *testing.T) {
+	t.Parallel()
+	var cfg api.Config
+	n := setupFiles(t, 1<<20, withThreadList(t), withAudit(t), func(c *api.Config) { cfg = *c })
+	n.answerRuns()
+	n.temporal.stop = func(string) error { return serviceerror.NewNotFound("closed") }
+	ann := headersOf("ann")
+	uploaded := map[string]string{} // names by ID
+	for name, threads := range map[string][]string{"own": {"anns"}, "held": {"anns", "held"}, "contributed": {"anns", "bobs"}} {
+		f := n.upload(name, "", "the bytes of "+name, ann...)
+		uploaded[f.ID] = name
+		for _, thread := range threads {
+			if err := n.store.Attach(n.ctx(), "alpha", f.ID, thread); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for thread, owner := range map[string]string{"anns": "ann", "held": "ann", "bobs": "bob"} {
+		in := inputOf("run-"+thread, "go")
+		in.ThreadID = thread
+		n.do(http.MethodPost, "/v1/agents/a/runs", encodeInput(t, in), headersOf(owner)...).mustStatus(t, thread, http.StatusOK)
+	}
+	n.do(http.MethodPut, "/v1/threads/held/hold", `{"reason":"case 7"}`, admin...).mustStatus(t, "hold", http.StatusOK)
+	n.awaitIndex(func(x *files.Index) bool {
+		return len(x.OfThread(stream.Thread{Tenant: "alpha", ID: "anns"})) == 3 && len(x.OfThread(stream.Thread{Tenant: "alpha", ID: "held"})) == 1 &&
+			len(x.OfThread(stream.Thread{Tenant: "alpha", ID: "bobs"})) == 1
+	})
+	for changed := cfg.Threads.Changed(); ; changed = cfg.Threads.Changed() {
+		if all, active, _ := cfg.Threads.Counts("alpha"); all == 3 && active == 0 {
+			break
+		}
+		<-changed
+	}
+	for _, query := range []string{"?dryRun=true", ""} {
+		a := n.do(http.MethodDelete, "/v1/subjects/ann"+query, "", admin...)
+		a.mustStatus(t, "deletion of ann", http.StatusOK)
+		var r subjectReport
+		if err := json.Unmarshal([]byte(a.body), &r); err != nil {
+			t.Fatal(err)
+		}
+		var kept []string
+		for _, k := range r.Kept {
+			if k.Kind == "file" && k.Reason != "" {
+				kept = append(kept, uploaded[k.ID])
+			}
+		}
+		slices.Sort(kept)
+		wantEqual(t, "files that stay, with "+query, fmt.Sprint(kept), "[contributed held]")
+	}
+	for id, name := range uploaded {
+		_, err := n.store.Find(n.ctx(), "alpha", id)
+		wantEqual(t, name+" is deleted", errors.Is(err, files.ErrUnknown), name == "own")
 	}
 }
 

@@ -107,3 +107,15 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestRunHasNullResult: the summary of a run tells a result that is null from none.
+func TestRunHasNullResult(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{`{"runId":"r","result":null}`: "null", `{"runId":"r","result":{"n":1}}`: `{"n":1}`, `{"runId":"r"}`: ""} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+		got, err := s.client(t, client.Config{}).ThreadRun(t.Context(), "t", "r")
+		if err != nil || string(got.Value.Result) != want || (got.Value.Result == nil) != (want == "") {
+			t.Errorf("%s: result = %q, %v, want %q", body, got.Value.Result, err, want)
+		}
+	}
+}

@@ -169,8 +169,8 @@ type ThreadRun struct {
 	// nil = none.
 	Usage     []agui.TokenUsage `json:"usage"`
 	Estimated *EstimatedUsage   `json:"estimated"`
-	// Result is the result of a run that succeeded; nil = its agent has no output. Only [Client.ThreadRun]
-	// sets it.
+	// Result is the result of a run that succeeded, also null; nil = its agent has no output. Only
+	// [Client.ThreadRun] sets it.
 	Result json.RawMessage `json:"result"`
 }
 

@@ -99,7 +99,7 @@ type AskedQuestion struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	// Waits is that of the Question.
 	Waits bool `json:"waits,omitempty"`
-	// Approval is the rule about who answers; nil = every caller that may use the thread.
+	// Approval is the rule about who answers; nil = callers that may decide in the thread.
 	Approval *Approval `json:"approval,omitempty"`
 }
 

@@ -14,7 +14,7 @@ type RunEnding struct {
 	Outcome, Code string
 	// Interrupts are those that the run ended with.
 	Interrupts []agui.Interrupt
-	// Result is the result of the run; nil = it has none.
+	// Result is the result of the run, also null; nil = it has none.
 	Result json.RawMessage
 }
 
@@ -82,6 +82,14 @@ func SetResult(e *agui.RunFinished, result json.RawMessage) {
 	e.Metadata[MetadataNullResult] = json.RawMessage("true")
 }
 
+// resultOf returns the result that SetResult has set; nil = there is none.
+func resultOf(e *agui.RunFinished) json.RawMessage {
+	if _, isNull := e.Metadata[MetadataNullResult]; isNull {
+		return json.RawMessage("null")
+	}
+	return e.Result
+}
+
 // RunEnding decodes a terminal record. It is decided by the last event.
 func (r *Record) RunEnding(ctx context.Context) (RunEnding, error) {
 	events, err := r.Events(ctx)
@@ -99,7 +107,7 @@ func (r *Record) RunEnding(ctx context.Context) (RunEnding, error) {
 	case *agui.RunError:
 		return RunEnding{Outcome: outcomeError, Code: e.Code}, nil
 	case *agui.RunFinished:
-		ending := RunEnding{Outcome: outcomeSuccess, Result: e.Result}
+		ending := RunEnding{Outcome: outcomeSuccess, Result: resultOf(e)}
 		if e.Outcome != nil {
 			ending.Outcome, ending.Interrupts = string(e.Outcome.Type), e.Outcome.Interrupts
 		}

@@ -67,18 +67,25 @@ func (l *Log) beginPurge(ctx context.Context, t Thread) (*Record, error) {
 // FinishPurge completes a purge of a thread that was interrupted. It does nothing if the purge has
 // ended, and keeps the records of a thread that has begun again.
 func (l *Log) FinishPurge(ctx context.Context, t Thread) error {
-	current, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
-	if err != nil || !current.Unfinished {
-		return err
-	}
-	first, err := l.First(ctx, l.ThreadSubject(t)+".>", 1)
+	hasRecords, err := l.HasUnpurgedRecords(ctx, t)
 	if err != nil {
 		return err
 	}
-	if first == nil || first.Seq > current.Seq {
+	if !hasRecords {
 		return l.endPurge(ctx, t)
 	}
 	return l.Purge(ctx, t)
+}
+
+// HasUnpurgedRecords reports whether a purge that was interrupted has left records of a thread. It is
+// false if the thread has begun again, and if there are no records.
+func (l *Log) HasUnpurgedRecords(ctx context.Context, t Thread) (bool, error) {
+	current, _, err := l.readEntry(ctx, l.indexKey(l.ThreadSubject(t)))
+	if err != nil || !current.Unfinished {
+		return false, err
+	}
+	first, err := l.First(ctx, l.ThreadSubject(t)+".>", 1)
+	return first != nil && first.Seq <= current.Seq, err
 }
 
 // endPurge lists the end of a purge that has removed the records.

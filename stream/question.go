@@ -38,7 +38,7 @@ type QuestionSource struct {
 	CallID   string `json:"callId,omitempty"`
 	RemoteID string `json:"remoteId,omitempty"`
 	// Quorum is how many approvers must give the same answer, if a rule says who answers; 0 = there is
-	// none, and every caller that may use the thread answers.
+	// none, and callers that may decide in the thread answer.
 	Quorum int `json:"quorum,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package agentroutes
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/agents/catalog"
@@ -27,18 +28,20 @@ func TestCapabilitiesFollowDefinition(t *testing.T) {
 	}
 }
 
-// TestCapabilitiesListApprovals: the capabilities derive from the agent's rules, limits,
-// steps and tools, and from the agents that it runs. They leave out what only workers know.
-func TestCapabilitiesListApprovals(t *testing.T) {
+// TestCapabilitiesListInterrupts: the capabilities derive from the agent's rules, limits, steps and
+// tools, and from the agents that it runs. They leave out what only workers know. A run that waits
+// ends with an interrupt, without an approval.
+func TestCapabilitiesListInterrupts(t *testing.T) {
 	t.Parallel()
-	const none, asked, decides, unknown = `{"approvals":false,"feedback":false,"interrupts":false,"approveWithEdits":false}`,
+	const none, interrupted, decides, unknown = `{"approvals":false,"feedback":false,"interrupts":false,"approveWithEdits":false}`,
 		`{"approvals":false,"feedback":false,"interrupts":true,"approveWithEdits":false}`,
 		`{"approvals":true,"feedback":false,"interrupts":true,"approveWithEdits":true}`,
 		`{"approvals":false,"feedback":false,"approveWithEdits":false}`
 	others := map[string]*agents.Definition{
-		"asker":  {Name: "asker", Tools: []string{"ask_user", "agent:asker"}},
-		"strict": {Name: "strict", Approvals: []agents.Approval{{Tools: []string{"t"}}}},
-		"soft":   {Name: "soft", Limits: agents.Limits{Soft: &agents.SoftLimits{}}},
+		"asker":   {Name: "asker", Tools: []string{"ask_user", "agent:asker"}},
+		"strict":  {Name: "strict", Approvals: []agents.Approval{{Tools: []string{"t"}}}},
+		"patient": {Name: "patient", Steps: []agents.Step{{Tool: agents.EventTool}}},
+		"soft":    {Name: "soft", Limits: agents.Limits{Soft: &agents.SoftLimits{}}},
 	}
 	for name, c := range map[string]struct {
 		d    agents.Definition
@@ -48,16 +51,21 @@ func TestCapabilitiesListApprovals(t *testing.T) {
 		"tools that ask nothing":   {agents.Definition{Tools: []string{"calculate", "client:*"}}, none},
 		"tools of workers":         {agents.Definition{Tools: []string{"lookup"}}, unknown},
 		"a program":                {agents.Definition{Workflow: "w"}, unknown},
-		"ask_user":                 {agents.Definition{Tools: []string{"ask_user"}}, asked},
-		"a pattern":                {agents.Definition{Tools: []string{"conf*"}}, asked},
+		"ask_user":                 {agents.Definition{Tools: []string{"ask_user"}}, interrupted},
+		"a pattern":                {agents.Definition{Tools: []string{"conf*"}}, interrupted},
 		"a rule":                   {agents.Definition{Approvals: []agents.Approval{{Tools: []string{"t"}}}}, decides},
 		"a soft limit":             {agents.Definition{Limits: agents.Limits{Soft: &agents.SoftLimits{}}}, decides},
 		"an approve step":          {agents.Definition{Steps: []agents.Step{{Parallel: &agents.ParallelStep{Steps: []agents.Step{{Approve: &agents.ApproveStep{}}}}}}}, decides},
-		"a step that asks":         {agents.Definition{Steps: []agents.Step{{Tool: "confirm"}}}, asked},
-		"a subagent that asks":     {agents.Definition{Tools: []string{"agent:asker", "agent:gone"}}, asked},
+		"a step that asks":         {agents.Definition{Steps: []agents.Step{{Tool: "confirm"}}}, interrupted},
+		"a subagent that asks":     {agents.Definition{Tools: []string{"agent:asker", "agent:gone"}}, interrupted},
 		"a subagent with a rule":   {agents.Definition{Steps: []agents.Step{{Agent: &agents.AgentStep{Name: "strict"}}}}, decides},
 		"an inline agent":          {agents.Definition{Steps: []agents.Step{{Agent: &agents.AgentStep{Tools: []string{"agent:strict"}}}}}, decides},
 		"a subagent's soft limits": {agents.Definition{Tools: []string{"agent:soft"}}, none},
+		"a tool that waits":        {agents.Definition{Tools: []string{"wait"}}, interrupted},
+		"a pattern of an event":    {agents.Definition{Tools: []string{"calculate", "ev*"}}, interrupted},
+		"a step that waits":        {agents.Definition{Steps: []agents.Step{{Parallel: &agents.ParallelStep{Steps: []agents.Step{agents.WaitFor("w", time.Hour)}}}}}, interrupted},
+		"a subagent that waits":    {agents.Definition{Tools: []string{"agent:patient"}}, interrupted},
+		"a rule and a wait":        {agents.Definition{Tools: []string{"event"}, Approvals: []agents.Approval{{Tools: []string{"t"}}}}, decides},
 		"a hand-off":               {agents.Definition{Tools: []string{"handoff:soft"}}, decides},
 	} {
 		h := involvementOf(&c.d, func(name string) *agents.Definition { return others[name] })

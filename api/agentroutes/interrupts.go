@@ -7,11 +7,11 @@ import (
 	"github.com/perdure/perdure/agents"
 )
 
-// This file derives from definitions whether runs of an agent may wait for people, for AG-UI's
+// This file derives from definitions whether runs of an agent may end with interrupts, for AG-UI's
 // capabilities. The result is a lower bound: what workers do is unknown.
 
-// involvement tells how an agent involves people, as far as definitions tell. The zero value means
-// not at all.
+// involvement tells how an agent involves people and waits, as far as definitions tell. The zero value
+// means not at all.
 type involvement struct {
 	// hasApprovals tells that people decide about a call, a step, or a soft limit.
 	hasApprovals bool
@@ -20,13 +20,14 @@ type involvement struct {
 	// mayAskUser tells that the agent has tools of workers, is a program or is remote, which may ask. Only
 	// the workers, or the other server, know.
 	mayAskUser bool
+	// waits tells that runs may wait for a time or an event. They end with an interrupt.
+	waits bool
 }
 
-// interrupts reports whether runs of the agent may end with interrupts of approvals or questions;
-// nil = unknown.
+// interrupts reports whether runs of the agent may end with interrupts; nil = unknown.
 func (i involvement) interrupts() *bool {
 	switch {
-	case i.hasApprovals || i.asksUser:
+	case i.hasApprovals || i.asksUser || i.waits:
 		return &yes
 	case i.mayAskUser:
 		return nil
@@ -34,14 +35,15 @@ func (i involvement) interrupts() *bool {
 	return &no
 }
 
-// askingTools are the built-in tools that ask the user. silentTools are those that do not. All
-// other tools are unknown.
+// askingTools are the built-in tools that ask the user, waitTools those that wait for a time or an
+// event. silentTools are those that do not ask. All other tools are unknown.
 var (
 	askingTools = []string{"ask_user", "confirm"}
-	silentTools = []string{"calculate", "current_time", "event", "wait"}
+	waitTools   = []string{agents.EventTool, agents.WaitTool}
+	silentTools = []string{"calculate", "current_time", agents.EventTool, agents.WaitTool}
 )
 
-// involvementOf returns how an agent, and the agents that it uses, involve people. find returns an
+// involvementOf returns how an agent, and the agents that it uses, involve people and wait. find returns an
 // agent's definition; nil = it is not published, and counts for nothing.
 func involvementOf(d *agents.Definition, find func(name string) *agents.Definition) involvement {
 	// The agent itself is known: an agent may refer to itself.
@@ -50,7 +52,7 @@ func involvementOf(d *agents.Definition, find func(name string) *agents.Definiti
 	return w.involvement
 }
 
-// involvementWalk collects how an agent and the agents that it uses involve people. Its methods add
+// involvementWalk collects how an agent and the agents that it uses involve people and wait. Its methods add
 // to the embedded involvement. Definitions may refer to each other in cycles; known ends the
 // recursion.
 type involvementWalk struct {
@@ -112,10 +114,16 @@ func (w *involvementWalk) addTools(patterns []string) {
 	}
 	serverTools, _ := agents.SplitTools(patterns)
 	for _, pattern := range serverTools {
-		w.asksUser = w.asksUser || slices.ContainsFunc(askingTools, func(tool string) bool {
-			matches, err := path.Match(pattern, tool)
-			return err == nil && matches
-		})
+		w.asksUser = w.asksUser || matchesAny(pattern, askingTools)
+		w.waits = w.waits || matchesAny(pattern, waitTools)
 		w.mayAskUser = w.mayAskUser || !slices.Contains(silentTools, pattern)
 	}
+}
+
+// matchesAny reports whether a pattern matches the name of one of the tools.
+func matchesAny(pattern string, tools []string) bool {
+	return slices.ContainsFunc(tools, func(tool string) bool {
+		matches, err := path.Match(pattern, tool)
+		return err == nil && matches
+	})
 }

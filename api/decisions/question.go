@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/stream/snapshot"
 )
 
-// A tool may ask a question in the middle of its call. Every caller of the thread's tenant may
-// answer it, with what the question's schema describes; no approval rule applies. The interrupts of a
+// A tool may ask a question in the middle of its call. Callers that may decide in the thread answer
+// it, with what the question's schema describes; no approval rule applies. The interrupts of a
 // remote agent are questions too, and the agent may have a rule about who answers them. This file finds
 // interrupts, and checks answers to questions.
 

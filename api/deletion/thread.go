@@ -70,12 +70,21 @@ func (d *Threads) Delete(ctx context.Context, thread stream.Thread, snap *snapsh
 	return d.purge(ctx, thread, snap)
 }
 
-// Finish completes a deletion that has listed the thread as purged. It does nothing if there is none.
+// Finish completes a deletion that has listed the thread as purged. It does nothing if there is none,
+// and keeps the records and the files of a thread that has begun again.
 func (d *Threads) Finish(ctx context.Context, thread stream.Thread) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	if err := d.releaseFiles(ctx, thread); err != nil {
+	// Without old records, the files may be those of a new thread: an input has its files before its
+	// first record. The deletion has released the old ones before it purged the records.
+	hasRecords, err := d.Finder.Log.HasUnpurgedRecords(ctx, thread)
+	if err != nil {
 		return err
+	}
+	if hasRecords {
+		if err := d.releaseFiles(ctx, thread); err != nil {
+			return err
+		}
 	}
 	return d.Finder.Log.FinishPurge(ctx, thread)
 }

@@ -31,8 +31,8 @@ type deleted struct {
 
 // kept is something that stays, and why.
 type kept struct {
-	// Kind is thread, contribution, schedule, links or auditEntries; ID is that of the thread or the
-	// schedule.
+	// Kind is thread, contribution, schedule, file, links or auditEntries; ID is that of the thread, the
+	// schedule or the file.
 	Kind   string `json:"kind"`
 	ID     string `json:"id,omitempty"`
 	Reason string `json:"reason"`

@@ -179,7 +179,7 @@ func (w *work) walkThreads(ctx context.Context, cursor string) (err error) {
 // run is cancelled first. A thread with a legal hold stays.
 func (w *work) deleteThread(ctx context.Context, thread stream.Thread) error {
 	err := w.Deletion.CheckHold(ctx, thread)
-	if err != nil && problem.Of(err).Code == problem.CodeLegalHold {
+	if isHeld(err) {
 		w.keep("thread", thread.ID, "the thread has a legal hold, or its tenant has one")
 		return nil
 	}
@@ -199,6 +199,9 @@ func (w *work) deleteThread(ctx context.Context, thread stream.Thread) error {
 	}, err)
 	return err
 }
+
+// isHeld reports whether an error of CheckHold tells that a thread has a legal hold.
+func isHeld(err error) bool { return err != nil && problem.Of(err).Code == problem.CodeLegalHold }
 
 // leaveThread removes the shares of a thread of another owner that name the subject. What the subject
 // has contributed to the thread stays.
