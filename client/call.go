@@ -17,8 +17,9 @@ import (
 //	plan, err := client.Call[Plan](ctx, c, "planner", client.Text("…"))
 //
 // The error is a [*RunError] if the run failed or was cancelled, a [*WaitingError] if it waits for a person, a
-// time, an event or a tool of the client, a [*ResultError] if its result is not a T, or one of [Client.Run]. If ctx ends, the run continues: see [Client.Cancel]. A run that holds its stream open
-// while it waits (forwardedProps.perdure.hold) blocks Call until the decisions are made.
+// time, an event or a tool of the client, a [*ResultError] if its result is not a T, or one of [Client.Run]. If
+// ctx ends, the run continues: see [Client.Cancel]. A run that holds its stream open while it waits
+// (forwardedProps.perdure.hold) blocks Call until the decisions are made.
 func Call[T any](ctx context.Context, c *Client, agent string, input agui.RunAgentInput) (result T, err error) {
 	if input.ThreadID == "" {
 		input.ThreadID = newID("thread")
