@@ -26,8 +26,9 @@ type uploadedFile struct{ ID, URL string }
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	p := startEncrypted(t, firstKey)
-	// With the limit, the process collects garbage before it has more than what it needs.
-	p.Env = append(p.Env, "PERDURE_FILES_MAX_SIZE=400MiB", "GOMEMLIMIT=300MiB")
+	// With the limit, which is less than it needs, the process collects garbage all the time. On a busy machine the
+	// collection is late.
+	p.Env = append(p.Env, "PERDURE_FILES_MAX_SIZE=400MiB", "GOMEMLIMIT=150MiB")
 	p.Restart(t)
 	dir := t.TempDir()
 	large := make([]byte, 400<<20)
@@ -38,11 +39,8 @@ func TestFiles(t *testing.T) {
 	}
 	before := peakMemory(t, p.Process.Cmd.Process.Pid)
 	uploaded := p.putFile(t, name)
-	// A process that held the file would need its size, and all that it needs without it.
-	more := peakMemory(t, p.Process.Cmd.Process.Pid) - before
-	t.Logf("peak memory = %d MiB more for a file of 400 MiB", more>>20)
-	if more >= 400<<20 {
-		t.Errorf("peak memory = %d MiB more for a file of 400 MiB, want less than the file", more>>20)
+	if more := peakMemory(t, p.Process.Cmd.Process.Pid) - before; more > 330<<20 {
+		t.Errorf("peak memory = %d MiB more for a file of 400 MiB, want at most 330", more>>20)
 	}
 
 	body, sent := io.Pipe()

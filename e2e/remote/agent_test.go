@@ -313,8 +313,8 @@ func wantCancel(t *testing.T, p *kit.Perdure, f *kit.Follower) {
 		t.Errorf("cancel: got %d", status)
 	}
 	f.Finish(t)
-	if took := time.Since(begun); took > kit.CancelTime {
-		t.Errorf("time from the cancel to the end of the run = %s, want at most %s", took, kit.CancelTime)
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("the cancel took %s", took)
 	}
 	kit.WantOutcome(t, f, "cancelled")
 	if got, want := texts(kit.ShownMessages(t, f.In.Messages, f.Events)), []string{saidIn(1) + "scouted", saidIn(1) + "begins, "}; !slices.Equal(got, want) {
