@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // This file stores lines that are too large for a record as blobs in a NATS object store (ADR-20),
@@ -153,7 +155,7 @@ func (l *Log) storeBlob(ctx context.Context, key, name string, data []byte) erro
 		if err == nil || isPermanent(err) {
 			return err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return err
 		}
 		pause = min(2*pause, longestPause)
@@ -234,7 +236,7 @@ func (l *Log) loadBlob(ctx context.Context, name string) ([]byte, error) {
 		case pause > longestPause:
 			return nil, errReplicaLags
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}

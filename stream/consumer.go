@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // This file has the consumer of a Follower. A JetStream consumer lives in the memory of one node,
@@ -138,7 +140,7 @@ func (l *Log) consumeAgain(ctx context.Context, after uint64, deliver deliverFun
 		if l.nc.IsClosed() {
 			return nil, fmt.Errorf("stream: consumer: %w", nats.ErrConnectionClosed)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}

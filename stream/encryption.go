@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // This file encrypts what the log stores about a thread: the payloads of records, blobs,
@@ -61,7 +63,7 @@ func retryUnavailable(ctx context.Context, try func() error) error {
 		if !errors.Is(err, ErrUnavailable) || isPermanent(err) {
 			return err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

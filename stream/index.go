@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agui"
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // The index of threads is a bucket with one entry for each thread, so that threads can be listed.
@@ -242,7 +243,7 @@ func (l *Log) SetPaused(ctx context.Context, run Run, paused bool) error {
 		if err := l.replaceEntry(ctx, run.Thread, &entry, revision); err == nil || isPermanent(err) {
 			return err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -262,7 +263,7 @@ func (l *Log) putEntry(ctx context.Context, threadSubject string, entry *IndexEn
 		if listed || err != nil && (!errors.Is(err, ErrUnavailable) || isPermanent(err)) {
 			return err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // A lane orders the records of its writer; nothing orders different lanes. Two branches that read
@@ -48,7 +50,7 @@ func (l *Log) appendWithMark(ctx context.Context, msg *nats.Msg, s stamp, expect
 			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, asUnavailable(err))
 		}
 		if !isWrongLastSequence(err) {
-			if err := sleep(ctx, pause); err != nil {
+			if err := durations.Sleep(ctx, pause); err != nil {
 				return 0, err
 			}
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // A thread belongs to the principal whose request is its first record: the requester of its first
@@ -80,7 +82,7 @@ func (l *Log) changeEntry(ctx context.Context, t Thread, change func(*IndexEntry
 				return &entry, err
 			}
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +164,7 @@ func (l *Log) beginThread(ctx context.Context, t Thread, msg *nats.Msg) (seq uin
 			return 0, nil, fmt.Errorf("stream: begin thread: %w", asUnavailable(err))
 		}
 		if !isWrongLastSequence(err) {
-			if err := sleep(ctx, pause); err != nil {
+			if err := durations.Sleep(ctx, pause); err != nil {
 				return 0, nil, err
 			}
 		}

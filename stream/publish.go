@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // This file appends one record to a lane: the fence, the retries during outages, and the judgment
@@ -58,7 +60,7 @@ func (l *Log) append(ctx context.Context, msg *nats.Msg, s stamp, expected uint6
 			return 0, fmt.Errorf("stream: append to %s: %w", msg.Subject, asUnavailable(err))
 		}
 		if !isWrongLastSequence(err) || try > 0 { // a message whose acknowledgement is late may still arrive
-			if err := sleep(ctx, pause); err != nil {
+			if err := durations.Sleep(ctx, pause); err != nil {
 				return 0, err
 			}
 			pause = min(2*pause, longestPause)
@@ -99,7 +101,7 @@ func (l *Log) lastOfLane(ctx context.Context, subject string) (*Record, error) {
 		if !errors.Is(err, ErrUnavailable) || isPermanent(err) {
 			return last, err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -147,16 +149,4 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg, expected uint64) (uint
 func isWrongLastSequence(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence
-}
-
-// sleep waits for d. The error is the cause of ctx, if ctx ends before that.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/perdure/perdure/internal/durations"
 )
 
 // This file reads the log. A cluster needs reads that are more exact than the client library's.
@@ -128,7 +130,7 @@ func (l *Log) Records(ctx context.Context, subject string, from, to uint64) iter
 				yield(nil, fmt.Errorf("%w: record %d of %s", errReplicaLags, to, subject))
 				return
 			}
-			if err := sleep(ctx, pause); err != nil {
+			if err := durations.Sleep(ctx, pause); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -182,7 +184,7 @@ func (l *Log) readBatch(ctx context.Context, subject string, from, to uint64) ([
 		if len(b.records) > 0 {
 			return b.records, nil
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := durations.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}

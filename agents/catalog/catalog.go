@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -95,18 +96,6 @@ const (
 	maxPolls     = 40
 )
 
-// pause waits for pollInterval; it fails with the cause of ctx if ctx ends first.
-func pause(ctx context.Context) error {
-	t := time.NewTimer(pollInterval)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
-
 // Revision returns a definition by its revision. The caller must not change it. A revision of an
 // agent of another tenant is unknown. For an unknown revision Revision blocks for 2 s, and then
 // fails with ErrUnknownRevision.
@@ -118,7 +107,7 @@ func (c *Catalog) Revision(ctx context.Context, tenant, agent, revision string) 
 	}
 	entry, err := c.getDefinition(ctx, owner, revision)
 	for n := 0; n < maxPolls && errors.Is(err, jetstream.ErrKeyNotFound); n++ {
-		if err := pause(ctx); err != nil {
+		if err := durations.Sleep(ctx, pollInterval); err != nil {
 			return nil, fmt.Errorf("catalog: %s: %w", key, err)
 		}
 		entry, err = c.getDefinition(ctx, owner, revision)
@@ -176,7 +165,7 @@ func (c *Catalog) Latest(ctx context.Context, tenant, name string) (Published, e
 		case !isPublished:
 			return Published{}, err
 		}
-		if err := pause(ctx); err != nil {
+		if err := durations.Sleep(ctx, pollInterval); err != nil {
 			return Published{}, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -92,7 +93,7 @@ func (c *Catalog) putRecord(ctx context.Context, key string, created draft) erro
 		if err = write(value); !stream.IsConflict(err) {
 			return err
 		}
-		if err := pause(ctx); err != nil { // another caller was faster, and the replica that answers may lag
+		if err := durations.Sleep(ctx, pollInterval); err != nil { // another caller was faster, and the replica that answers may lag
 			return err
 		}
 	}
@@ -169,7 +170,7 @@ func (c *Catalog) UseDraft(ctx context.Context, tenant, name, revision string) e
 		if err != nil || hasRevision(published, revision) {
 			return err
 		}
-		if err := pause(ctx); err != nil {
+		if err := durations.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/agents"
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -112,7 +113,7 @@ func (c *Catalog) publish(ctx context.Context, d *agents.Definition, p Publicati
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return "", fmt.Errorf("catalog: publish %s: %w: %w", d.Name, stream.ErrUnavailable, err)
 		}
-		if err := pause(ctx); err != nil { // another publisher was faster, and the replica that answers may lag
+		if err := durations.Sleep(ctx, pollInterval); err != nil { // another publisher was faster, and the replica that answers may lag
 			return "", fmt.Errorf("catalog: publish %s: %w", d.Name, err)
 		}
 	}

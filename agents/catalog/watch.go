@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/agents"
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/internal/index/watch"
 	"github.com/perdure/perdure/stream"
 )
@@ -113,7 +114,7 @@ func (c *Catalog) CatchUp(ctx context.Context) error {
 // delivers each change once.
 func (c *Catalog) load(ctx context.Context, name string, p Publication) *agents.Definition {
 	d, err := c.Revision(ctx, p.Tenant, name, p.Revision)
-	for errors.Is(err, stream.ErrUnavailable) && pause(ctx) == nil {
+	for errors.Is(err, stream.ErrUnavailable) && durations.Sleep(ctx, pollInterval) == nil {
 		d, err = c.Revision(ctx, p.Tenant, name, p.Revision)
 	}
 	return d

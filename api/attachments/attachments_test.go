@@ -14,7 +14,7 @@ import (
 )
 
 // TestForkSharesOwnFiles: a fork gets the files of the thread that is forked. It gets none whose URL a tool, a
-// model or a client's result has written: its reader could read a file of somebody else.
+// model or a client's result has written: its reader could read a file of another person.
 func TestForkSharesOwnFiles(t *testing.T) {
 	t.Parallel()
 	store, err := files.Open(t.Context(), streamtest.Open(t), files.Options{})

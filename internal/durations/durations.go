@@ -1,4 +1,5 @@
-// Package durations parses durations as definitions and tools have them: those of Go, with days.
+// Package durations parses durations as definitions and tools have them, those of Go with days, and waits for
+// them.
 package durations
 
 import (

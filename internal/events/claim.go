@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
 )
@@ -63,7 +64,7 @@ func (s *Store) claim(ctx context.Context, w *Wait, e *Event) (*claim, error) {
 		}
 		entry, err := s.waits.Get(ctx, c.key)
 		if errors.Is(err, jetstream.ErrKeyNotFound) { // released meanwhile, or the replica lags
-			if err := sleep(ctx, claimPause); err != nil {
+			if err := durations.Sleep(ctx, claimPause); err != nil {
 				return nil, unavailable(err)
 			}
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/internal/process/telemetry"
 	"github.com/perdure/perdure/runs"
 	"github.com/perdure/perdure/stream"
@@ -58,19 +59,7 @@ func (r *Router) Run(ctx context.Context) {
 			return
 		}
 		r.OnError(err)
-		_ = sleep(ctx, retryDelay)
-	}
-}
-
-// sleep returns after a time, or with the cause when ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
+		_ = durations.Sleep(ctx, retryDelay)
 	}
 }
 

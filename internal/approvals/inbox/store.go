@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/stream"
 )
 
@@ -125,7 +126,7 @@ func (s *Store) Put(ctx context.Context, tenant string, a *Approval, at time.Tim
 		if !stream.IsConflict(err) {
 			return asUnavailable(err)
 		}
-		if err := sleep(ctx, conflictPause); err != nil {
+		if err := durations.Sleep(ctx, conflictPause); err != nil {
 			return err
 		}
 	}
@@ -219,16 +220,4 @@ func asUnavailable(err error) error {
 		return err
 	}
 	return fmt.Errorf("inbox: %w: %w", stream.ErrUnavailable, err)
-}
-
-// sleep waits for d; it fails with the cause of ctx if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/perdure/perdure/internal/auth"
+	"github.com/perdure/perdure/internal/durations"
 	"github.com/perdure/perdure/internal/events"
 )
 
@@ -82,7 +83,7 @@ func (r *Receiver) receive(ctx context.Context, s *Source) {
 			return
 		}
 		r.OnError(fmt.Errorf("source %s: %w", s.Name, err))
-		sleep(ctx, retryDelay)
+		_ = durations.Sleep(ctx, retryDelay)
 	}
 }
 
@@ -203,17 +204,7 @@ func (r *Receiver) awaitRate(ctx context.Context, s *Source) {
 		if wait == 0 {
 			return
 		}
-		sleep(ctx, min(wait, maxWait))
-	}
-}
-
-// sleep returns after a time, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+		_ = durations.Sleep(ctx, min(wait, maxWait))
 	}
 }
 
